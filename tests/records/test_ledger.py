@@ -30,27 +30,16 @@ def records(problem: Problem) -> Records:
     return evaluate(units, share(problem)).records
 
 
-def test_new_records_are_told_from_those_already_held(problem: Problem, records: Records) -> None:
+def test_new_records_are_told_from_those_held_and_what_was_entered_is_held(problem, records):
     ledger = Ledger(problem)
-    new = ledger.enter(records[:7])
-    assert new.all()
-    new = ledger.enter(records)
-    assert new.tolist() == [False] * 7 + [True] * (len(records) - 7)
-    new = ledger.enter(records[::-1])
-    assert not new.any()
-
-
-def test_what_is_held_is_what_was_entered(problem: Problem, records: Records) -> None:
-    ledger = Ledger(problem)
-    ledger.enter(records)
+    assert ledger.enter(records[:7]).all()
+    assert ledger.enter(records).tolist() == [False] * 7 + [True] * (len(records) - 7)
+    assert not ledger.enter(records[::-1]).any()
     assert np.array_equal(np.sort(ledger.records()), np.sort(records))
     assert list(ledger.estimate_totals()) == [1]
     for stage in (False, True):
-        entered, known, totals = (
-            records[records["estimate"] == stage],
-            ledger.known(1, stage),
-            ledger.totals(1, stage),
-        )
+        entered = records[records["estimate"] == stage]
+        known, totals = ledger.known(1, stage), ledger.totals(1, stage)
         assert np.array_equal(totals[entered["split"], entered["path"], entered["step"]], entered["totals"])
         assert known.sum() == len(entered)
         assert np.array_equal(known, np.all(totals != NO_RECORD, axis=-1))
@@ -59,19 +48,15 @@ def test_what_is_held_is_what_was_entered(problem: Problem, records: Records) ->
 
 @pytest.mark.parametrize("field", ["totals", "n_iter", "status"])
 @pytest.mark.parametrize("together", [True, False], ids=["in one batch", "one after the other"])
-def test_a_different_record_under_the_same_key_is_an_error(
-    problem: Problem, records: Records, field: str, together: bool
-) -> None:
+def test_a_different_record_under_the_same_key_is_an_error(problem, records, field, together):
     ledger, other = Ledger(problem), records[3:4].copy()
     other[field] = other[field] + 1
     if not together:
         ledger.enter(records)
     with pytest.raises(RunError, match=r"two records of .*'split': 0.* differ, .*not deterministic") as error:
         ledger.enter(np.concatenate([records, other]) if together else other)
-    for record in (records[3], other[0]):
-        assert str([*record["totals"].tolist(), record["n_iter"].item(), record["status"].item()]) in str(
-            error.value
-        )
+    for totals, n_iter, status in np.append(records[3], other)[["totals", "n_iter", "status"]]:
+        assert str([*totals.tolist(), n_iter.item(), status.item()]) in str(error.value)
 
 
 def test_a_failure_is_held_once_all_its_steps_are(problem: Problem, records: Records) -> None:

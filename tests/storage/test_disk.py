@@ -5,13 +5,14 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
-from itertools import count
+from collections.abc import Callable, Iterator
+from itertools import count, repeat
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
-from conftest import Ran, blobs
+from conftest import blobs, snapshot
 
 from ckcv_ray.errors import InputError, RunError
 from ckcv_ray.runs.result import Result
@@ -36,12 +37,7 @@ def run(study: Study, out: Path, **named: Any) -> Result:
 
 
 class Disk:
-    """Counts what takes room on a disk, and refuses it once there is none.
-
-    Args:
-        refused: number of the first that is refused; none without.
-        lasting: whether all that follow are refused too.
-    """
+    """Counts what takes room on a disk, and refuses from a number on, once or for good; 0 refuses nothing."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.done, self.refused, self.lasting = 0, 0, True
@@ -65,20 +61,6 @@ class Disk:
     def fill(self, refused: int, lasting: bool) -> None:
         self.done, self.refused, self.lasting = 0, refused, lasting
 
-    def free(self) -> None:
-        self.refused = 0
-
-
-@pytest.fixture
-def disk(monkeypatch: pytest.MonkeyPatch) -> Disk:
-    return Disk(monkeypatch)
-
-
-@pytest.fixture
-def every(request: pytest.FixtureRequest) -> int:
-    """How many places to go on by: all are tried by jobs/check --all."""
-    return 1 if request.config.getoption("--long") else 3
-
 
 def lasting_files(out: Path) -> dict[str, bytes]:
     """What is equal in every byte however a run was interrupted, by name."""
@@ -86,52 +68,41 @@ def lasting_files(out: Path) -> dict[str, bytes]:
     return {file.relative_to(out).as_posix(): file.read_bytes() for file in found}
 
 
-FULL = [
-    *(pytest.param(certify, True, id=f"{certify}, for good") for certify in STUDIES),
-    *(pytest.param(c, False, id=f"{c}, for a moment") for c in ("paper", "holdout")),
-]
-
-
-@pytest.mark.parametrize(("certify", "lasting"), FULL)
-def test_wherever_the_disk_is_full_the_same_run_mends_it(
-    tmp_path: Path, disk: Disk, certify: str, lasting: bool, every: int
-) -> None:
+@pytest.mark.parametrize("certify", STUDIES)
+@pytest.mark.parametrize("lasting", [True, False], ids=["for good", "for a moment"])
+def test_wherever_the_disk_is_full_the_same_run_mends_it(tmp_path, monkeypatch, certify, lasting, request):
+    """At a few places; ``jobs/check --all`` tries all of them."""
     study = STUDIES[certify]
     run(study, tmp_path / "whole")
     whole = lasting_files(tmp_path / "whole")
-    step, failed = every * {"paper": 1, "holdout": 3}[certify], 0
+    step = {"paper": 1, "holdout": 3}[certify] * (1 if request.config.getoption("--long") else 3)
+    disk, told = Disk(monkeypatch), list[str]()
     for refused in count(1, step):
         out = tmp_path / str(refused)
         disk.fill(refused, lasting)
-        messages = None
         try:
             run(study, out)
         except RunError as error:
-            messages = str(error)
-        assert messages is None or (os.strerror(errno.ENOSPC) in messages and "\n" not in messages)
-        failed += messages is not None
+            told.append(str(error))
         if disk.done < refused:  # that far it does not come
             break
-        disk.free()
+        disk.fill(0, lasting)
         assert {file.name for file in out.rglob(".*")} <= {".lock"}
         run(study, out)
         assert lasting_files(out) == whole, refused
         assert verify(out).differences == []
         shutil.rmtree(out)
-    assert failed >= 50 // step
+    assert len(told) >= 50 // step
+    assert all(os.strerror(errno.ENOSPC) in message and "\n" not in message for message in told)
 
 
 @pytest.mark.parametrize(
-    ("code", "kind"), [(errno.ENOSPC, RunError), (errno.EDQUOT, RunError), (errno.EROFS, InputError)]
+    ("code", "kind"), [("ENOSPC", RunError), ("EDQUOT", RunError), ("EROFS", InputError)]
 )
-def test_a_quota_is_a_full_disk_and_what_cannot_be_written_is_bad_input(
-    tmp_path: Path, code: int, kind: type[Exception], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(*args: object) -> None:
-        raise OSError(code, os.strerror(code))
-
-    monkeypatch.setattr(os, "fsync", refuse)
-    with pytest.raises(kind, match=os.strerror(code)):
+def test_a_quota_is_a_full_disk_and_what_cannot_be_written_is_bad_input(tmp_path, code, kind, monkeypatch):
+    error = OSError(getattr(errno, code), os.strerror(getattr(errno, code)))
+    monkeypatch.setattr(os, "fsync", Mock(side_effect=error))
+    with pytest.raises(kind, match=error.strerror):
         run(STUDIES["paper"], tmp_path / "run")
 
 
@@ -139,9 +110,7 @@ WORDS = ("run", "twonorm:40:0", "--C", "1,10", "--gamma", "0.01,0.1", "--k", "3,
 
 
 @pytest.mark.parametrize("blocks", [0, 4])
-def test_a_limit_on_the_size_of_files_is_a_full_disk(
-    tmp_path: Path, blocks: int, ckcv: Callable[..., Ran]
-) -> None:
+def test_a_limit_on_the_size_of_files_is_a_full_disk(tmp_path, blocks, ckcv):
     words = (*WORDS, "--backend", "serial", "--out")
     assert ckcv(*words, tmp_path / "whole")[0] == 0
     command = ["bash", "-c", f'ulimit -f {blocks}; exec "$@"', "-", sys.executable, "-m", "ckcv_ray", *words]
@@ -153,42 +122,19 @@ def test_a_limit_on_the_size_of_files_is_a_full_disk(
     assert lasting_files(tmp_path / "run") == lasting_files(tmp_path / "whole")
 
 
-# A folder that is no longer the one that was locked
-
-
-def moved_at(out: Path, batch: int, then: Callable[[], None]) -> Callable[[], bool]:
-    """A ``stop`` that never stops a run, and has its folder moved away when it is asked for the n-th time."""
-    asked = iter(range(10**6))
-
-    def stop() -> bool:
-        if next(asked) == batch:
-            out.rename(out.with_name("away"))
-            then()
-        return False
-
-    return stop
-
-
-def snapshot(folder: Path) -> dict[str, bytes | None]:
-    return {
-        str(file): file.read_bytes() if file.is_file() else None
-        for file in folder.rglob("*")
-        if file.name != ".lock"
-    }
-
-
 @pytest.mark.parametrize("place", ["nothing", "folder", "run", "run in use"])
 @pytest.mark.parametrize("batch", [1, 3])
-def test_a_run_writes_into_no_folder_but_its_own(
-    tmp_path: Path, place: str, batch: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_writes_into_no_folder_but_its_own(tmp_path, place, batch, monkeypatch):
     monkeypatch.setattr("ckcv_ray.engine.recorder.FLUSH_SECONDS", 0.0)
     monkeypatch.setattr("ckcv_ray.engine.recorder.FLUSH_SHARE", 0.0)
     monkeypatch.setattr("ckcv_ray.engine.backend.SerialBackend.least_seconds", 0.0)
     run(Study.paper(**GRIDS, seed=9), tmp_path / "other")
     out, other = tmp_path / "run", RunFolder(tmp_path / "run")
 
-    def put() -> None:
+    def moves() -> Iterator[bool]:
+        """Never stop the run, and move its folder away when it asks for another time than the first."""
+        yield from [False] * batch
+        out.rename(tmp_path / "away")
         if place == "folder":
             out.mkdir()
             (out / "thesis.tex").write_text("years of work")
@@ -197,10 +143,11 @@ def test_a_run_writes_into_no_folder_but_its_own(
         if place == "run in use":
             other.acquire()
         before.append(snapshot(out))
+        yield from repeat(False)
 
-    before: list[dict[str, bytes | None]] = []
+    before = []
     with pytest.raises(RunError, match="no longer the folder this run locked"):
-        run(STUDIES["paper"], out, stop=moved_at(out, batch, put))
+        run(STUDIES["paper"], out, stop=moves().__next__)
     assert [snapshot(out)] == before
     assert out.exists() == (place != "nothing")
     assert (out / ".lock").exists() == (place == "run in use")
@@ -211,54 +158,46 @@ def test_a_run_writes_into_no_folder_but_its_own(
     assert verify(out).differences == []
 
 
-# Power that is lost
-
-
-class Calls:
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Path]]:
     """What is done to files, in order: (call, name of the file)."""
+    made = []
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.made: list[tuple[str, Path]] = []
-        self.patch = monkeypatch
-        self.record("fsync", lambda descriptor: os.readlink(f"/proc/self/fd/{descriptor}"))
-        self.record("replace", lambda source, final: final)
-        self.record("unlink", lambda path, **named: path)
-        self.record("mkdir", lambda path, *mode: path)
-
-    def record(self, name: str, subject: Callable[..., Any]) -> None:
+    def record(name: str, subject: Callable[..., Any]) -> None:
         real = getattr(os, name)
 
         def call(*args: Any, **named: Any) -> Any:
-            self.made.append((name, Path(subject(*args, **named))))
+            made.append((name, Path(subject(*args))))
             return real(*args, **named)
 
-        self.patch.setattr(os, name, call)
+        monkeypatch.setattr(os, name, call)
+
+    record("fsync", lambda descriptor: os.readlink(f"/proc/self/fd/{descriptor}"))
+    record("replace", lambda source, final: final)
+    for name in ("unlink", "mkdir"):
+        record(name, lambda path, *mode: path)
+    return made
 
 
-def test_a_name_is_on_disk_before_a_write_returns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    calls = Calls(monkeypatch)
+def test_a_name_is_on_disk_before_a_write_returns(tmp_path, calls):
     files.write_atomically(tmp_path / "a.json", b"{}")
-    (first, temporary), *rest = calls.made
+    (first, temporary), *rest = calls
     assert (first, temporary.suffix) == ("fsync", ".tmp")
     assert rest == [("replace", tmp_path / "a.json"), ("fsync", tmp_path)]
 
 
-def test_new_folders_are_on_disk_before_they_are_used(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    out, calls = tmp_path / "deep" / "run", Calls(monkeypatch)
+def test_new_folders_are_on_disk_before_they_are_used(tmp_path, calls):
+    out = tmp_path / "deep" / "run"
     folder = RunFolder(out)
     folder.acquire()
     folder.files.write("log/a", b"")
     folder.release()
     for one in (out.parent, out, out / "log"):
-        assert ("fsync", one.parent) in calls.made[calls.made.index(("mkdir", one)) :]
+        assert ("fsync", one.parent) in calls[calls.index(("mkdir", one)) :]
 
 
 @pytest.mark.parametrize("code", [errno.EINVAL, errno.ENOTSUP])
-def test_a_file_system_that_cannot_fsync_folders_is_used_without(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int
-) -> None:
+def test_a_file_system_that_cannot_fsync_folders_is_used_without(tmp_path, monkeypatch, code):
     real = os.fsync
 
     def fsync(descriptor: int) -> None:

@@ -7,10 +7,12 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from conftest import snapshot
 from forgery import (
     ACCOUNT,
     DAMAGE,
@@ -19,7 +21,6 @@ from forgery import (
     MODELS,
     NAMES,
     PROBLEM,
-    RESULTS,
     SERIAL,
     STUDY,
     TASK,
@@ -31,11 +32,12 @@ from forgery import (
     run_in,
 )
 from pyarrow import parquet
+from stores import results
 
 from ckcv_ray import load_run
 from ckcv_ray.errors import InputError, StoreError
 from ckcv_ray.learners.svm.learner import GaussianSVM
-from ckcv_ray.runs.load import is_finished, read_result
+from ckcv_ray.runs.load import read_result
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.storage import execution, files, formats, models
@@ -51,12 +53,7 @@ from ckcv_ray.tables.task import Task
 def test_files_follow_the_umask(run: Path) -> None:
     mask = os.umask(0o022)
     os.umask(mask)
-    assert {name: find(run, name).stat().st_mode & 0o777 for name in NAMES} == dict.fromkeys(
-        NAMES, 0o666 & ~mask
-    )
-
-
-# Other folders
+    assert {find(run, name).stat().st_mode & 0o777 for name in NAMES} == {0o666 & ~mask}
 
 
 @pytest.mark.parametrize("name", [DATA, f"log/part-{'0' * 64}.parquet", MODELS])
@@ -64,21 +61,19 @@ def test_a_table_that_is_called_as_ours_is_left_alone(tmp_path: Path, name: str)
     file = tmp_path / name
     file.parent.mkdir(exist_ok=True)
     parquet.write_table(TASK.columns(), file)
-    before = file.read_bytes()
+    before = snapshot(tmp_path)
     with pytest.raises(StoreError, match=r"not a run folder.*choose another --out"):
         run_in(tmp_path)
-    assert file.read_bytes() == before
-    assert [one for one in tmp_path.rglob("*") if one.is_file()] == [file]
+    assert snapshot(tmp_path) == before
 
 
 def test_a_folder_of_runs_is_no_run(run: Path) -> None:
-    writing = run / "ensemble" / ".models.parquet-0.tmp"
-    writing.touch()
-    before = {file: file.read_bytes() for file in run.rglob("*") if file.is_file()}
+    (run / "ensemble" / ".models.parquet-0.tmp").touch()
+    before = snapshot(run)
     with pytest.raises(StoreError, match="not a run folder"):
         run_in(run.parent)
     RunFolder(run.parent / "another").acquire()
-    assert {file: file.read_bytes() for file in run.rglob("*") if file.is_file()} == before
+    assert snapshot(run) == before
 
 
 def test_a_run_killed_before_it_said_what_it_is_about_goes_on(tmp_path: Path) -> None:
@@ -95,16 +90,14 @@ def test_a_run_killed_before_it_said_what_it_is_about_goes_on(tmp_path: Path) ->
 def test_a_refused_run_leaves_no_trace(tmp_path: Path) -> None:
     holder = RunFolder(tmp_path / "run")
     holder.acquire()
-    before = sorted(file.name for file in (tmp_path / "run").rglob("*"))
+    before = snapshot(tmp_path)
     with pytest.raises(StoreError, match="in use"):
         run_in(tmp_path / "run")
-    assert sorted(file.name for file in (tmp_path / "run").rglob("*")) == before
+    assert snapshot(tmp_path) == before
     holder.release()
 
 
-def test_categories_that_a_file_cannot_name_are_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_categories_that_a_file_cannot_name_are_refused(tmp_path, monkeypatch):
     monkeypatch.setattr("ckcv_ray.storage.folder.MAX_SCHEMA_BYTES", 1 << 20)
     text = ["a" * 300_000, "b" * 300_000, "c" * 600_000, "d"] * 10
     task = Task.from_table(pa.table({"x": text, "y": ["yes", "no"] * 20}))
@@ -113,14 +106,10 @@ def test_categories_that_a_file_cannot_name_are_refused(
     assert not (tmp_path / "run").exists()
 
 
-# What is not known
+TEXTS = ["", "[]", "{}", "\x00\xff", "[" * 200_000, '{"a":' * 200_000, "1" * 5000]
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["", "[]", "{}", "\x00\xff", "[" * 200_000, '{"a":' * 200_000, "1" * 5000],
-    ids=lambda text: text[:9],
-)
+@pytest.mark.parametrize("text", TEXTS, ids=lambda text: text[:9])
 def test_a_damaged_study_is_named(run: Path, text: str) -> None:
     (run / "study.json").write_text(text)
     with pytest.raises(StoreError, match=r"study\.json is damaged"):
@@ -136,14 +125,9 @@ def test_a_parquet_of_another_run_is_refused(run: Path, name: str) -> None:
         load_run(run)
 
 
-# Damage that is seen, named and mended
-
-
 @pytest.mark.parametrize("how", DAMAGE)
 @pytest.mark.parametrize("name", NAMES)
-def test_any_damage_to_any_file_is_seen_named_and_mended(
-    whole: Path, tmp_path: Path, name: str, how: str
-) -> None:
+def test_any_damage_to_any_file_is_seen_named_and_mended(whole, tmp_path, name, how):
     places = 2 if how == "flipped" else 1  # the others are the same wherever they are
     for i, at in enumerate(np.random.default_rng(len(name)).integers(1 << 30, size=places).tolist()):
         out = shutil.copytree(whole, tmp_path / str(i))
@@ -159,8 +143,7 @@ def test_any_damage_to_any_file_is_seen_named_and_mended(
         named = file.relative_to(out).as_posix() in result.execution["damaged"]
         assert named or name == "manifest.json"  # it may speak of another
         assert verify(out).differences == []
-        for other in RESULTS:
-            assert (out / other).read_bytes() == (whole / other).read_bytes()
+        assert results(out) == results(whole)
         assert not list(out.rglob(".*"))
 
 
@@ -171,8 +154,7 @@ def test_an_unfinished_run_is_mended_too(whole: Path, run: Path, name: str, how:
     damage(find(run, name), how, 1 << 10)
     run_in(run)
     assert verify(run).differences == []
-    for other in RESULTS:
-        assert (run / other).read_bytes() == (whole / other).read_bytes()
+    assert results(run) == results(whole)
 
 
 def test_a_damaged_folder_of_another_study_is_not_mended(run: Path) -> None:
@@ -188,43 +170,19 @@ def test_a_damaged_account_or_log_of_an_unfinished_run_is_set_aside(whole: Path,
     (run / ACCOUNT).write_text(json.dumps(put(fits="many")(json.loads((run / ACCOUNT).read_text()))))
     (run / "manifest.json").unlink()
     assert run_in(run).execution["damaged"] == [ACCOUNT, part]
-    for other in RESULTS:
-        assert (run / other).read_bytes() == (whole / other).read_bytes()
+    assert results(run) == results(whole)
 
 
-# A run that is finished
-
-
-def test_a_finished_run_is_read_once_and_nothing_is_computed(
-    run: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_finished_run_is_read_once_and_nothing_is_computed(run, monkeypatch):
     """Each file is hashed once; the log is not played back, and what is known of the data not read."""
-    hashed, tables = list[str](), list[str]()
-    sha256, read_table = files.sha256, formats.read_table
-    before = {file: file.stat().st_mtime_ns for file in run.rglob("*")}
-
-    def hash_of(where: files.Files, name: str) -> str:
-        hashed.append(name)
-        return sha256(where, name)
-
-    def table_of(where: files.Files, name: str, *more: object) -> pa.Table:
-        tables.append(name)
-        return read_table(where, name, *more)
-
-    monkeypatch.setattr("ckcv_ray.storage.folder.sha256", hash_of)
-    monkeypatch.setattr(formats, "read_table", table_of)
+    before, hashed, tables = snapshot(run), Mock(wraps=files.sha256), Mock(wraps=formats.read_table)
+    monkeypatch.setattr("ckcv_ray.storage.folder.sha256", hashed)
+    monkeypatch.setattr(formats, "read_table", tables)
     monkeypatch.setattr("ckcv_ray.engine.backend.SerialBackend.start", None)
     assert run_in(run).run_id == PROBLEM.run_id
-    assert sorted(hashed) == sorted(RunFolder(run).manifest())
-    assert sorted(tables) == ["candidates.parquet", MODELS]
-    assert {file: file.stat().st_mtime_ns for file in run.rglob("*")} == before
-
-
-def test_what_is_not_finished_or_not_there_has_no_result(run: Path, tmp_path: Path) -> None:
-    assert not is_finished(PROBLEM, RunFolder(tmp_path / "nothing"))
-    assert not (tmp_path / "nothing").exists()
-    (run / "manifest.json").unlink()
-    assert not is_finished(PROBLEM, RunFolder(run))
+    hashed, tables = (sorted(call.args[1] for call in asked.mock_calls) for asked in (hashed, tables))
+    assert (hashed, tables) == (sorted(RunFolder(run).manifest()), ["candidates.parquet", MODELS])
+    assert snapshot(run) == before
 
 
 def test_verify_sees_a_changed_report(run: Path) -> None:
@@ -232,13 +190,10 @@ def test_verify_sees_a_changed_report(run: Path) -> None:
     assert verify(run).differences == []
     page = (run / "report.html").read_bytes()
     for at in range(len(page)):
-        changed = DAMAGE["flipped"](page, at)
-        assert changed is not None
-        (run / "report.html").write_bytes(changed)
+        (run / "report.html").write_bytes(DAMAGE["flipped"](page, at))
         assert not report_intact(RunFolder(run).files)
-    assert verify(run).differences == [
-        "report.html is not as ckcv report wrote it: its last line does not give its SHA-256"
-    ]
+    (found,) = verify(run).differences
+    assert found == "report.html is not as ckcv report wrote it: its last line does not give its SHA-256"
 
 
 def test_a_report_takes_no_other_place_in_the_folder(run: Path, tmp_path: Path) -> None:
@@ -265,9 +220,7 @@ def test_models_of_an_earlier_winner_do_not_stay(run: Path) -> None:
     folder = RunFolder(run)
     finished = read_result(folder, PROBLEM)
     folder.write_manifest(folder.execution(), {})
-    assert verify(run).differences == [
-        "ensemble/model-00099.pkl is not the pickle of any model in models.parquet"
-    ]
+    assert len(verify(run).differences) == 1
     assert len(load_run(run, allow_pickle=True).ensemble.members) == len(finished.models.best.members)
     folder.reopen()
     run_in(run)
@@ -277,11 +230,10 @@ def test_models_of_an_earlier_winner_do_not_stay(run: Path) -> None:
 
 def test_pickles_are_opened_with_the_right_digest_alone(run: Path) -> None:
     files, ensemble = LocalFiles(run), load_run(run).ensemble
-    names = models.pickles_in(files)
-    assert names == [f"ensemble/model-{i:05d}.pkl" for i in range(3)]
+    names, X = [f"ensemble/model-{i:05d}.pkl" for i in range(3)], PROBLEM.task.X
     digests = {name: hashlib.sha256((run / name).read_bytes()).hexdigest() for name in names}
+    assert models.pickles_in(files) == names
     opened = models.read_pickles(files, PROBLEM, ensemble, digests)
-    X = PROBLEM.task.X
     assert np.array_equal(opened.predict(X)[1], ensemble.predict(X)[1])
     for wrong in ({}, digests | {names[1]: digests[names[0]]}):
         with pytest.raises(StoreError, match="does not match the manifest: it is not opened"):
@@ -305,40 +257,24 @@ print(read_environment(GaussianSVM()))
 
 def test_what_else_is_loaded_makes_no_difference() -> None:
     """scikit-learn brings OpenMP, torch and matplotlib bring others: none of it changes a bit of a result."""
-    found = {
-        subprocess.run(
-            [sys.executable, "-c", READ, *names], capture_output=True, text=True, check=True
-        ).stdout
-        for names in ((), ("sklearn.svm", "sklearn.ensemble"), ("scipy.linalg", "numba"))
-    }
-    assert len(found) == 1
+    several = ((), ("sklearn.svm", "sklearn.ensemble"), ("scipy.linalg", "numba"))
+    commands = ([sys.executable, "-c", READ, *names] for names in several)
+    assert len({subprocess.run(command, capture_output=True, check=True).stdout for command in commands}) == 1
 
 
 @pytest.mark.parametrize("name", VARIABLES)
 def test_a_variable_that_chooses_other_code_is_named(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(execution, "_common", execution._common.__wrapped__)
     monkeypatch.delenv(name, raising=False)
-    execution._common.cache_clear()
     before = read_environment(LEARNER)
     monkeypatch.setenv(name, "generic")
-    execution._common.cache_clear()
-    try:
-        assert find_changes(before, read_environment(LEARNER)) == [
-            f"variables.{name} was None, here it is generic"
-        ]
-    finally:
-        execution._common.cache_clear()
+    changes = find_changes(before, read_environment(LEARNER))
+    assert changes == [f"variables.{name} was None, here it is generic"]
 
 
 def test_every_part_that_can_change_bits_is_compared_by_name() -> None:
     here = read_environment(LEARNER)
-    there = {
-        **here,
-        "processor": "another",
-        "blas.scipy": "mkl 2025",
-        "packages.numba": "0.1",
-        "learner.machine_code": "another's",
-    }
-    messages = [sentence.partition(",")[0] for sentence in find_changes(there, here)]
-    assert messages == [f"{name} was {there[name]}" for name in sorted(there) if there[name] != here[name]]
-    assert len(messages) == 4
+    others = {"blas.scipy": "mkl", "learner.machine_code": "a", "packages.numba": "0.1", "processor": "b"}
+    messages = [sentence.partition(",")[0] for sentence in find_changes(here | others, here)]
+    assert messages == [f"{name} was {other}" for name, other in others.items()]
     assert find_changes(here, read_environment(LEARNER)) == []

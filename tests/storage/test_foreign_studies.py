@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow.compute as pc
 import pytest
-from conftest import Ran, blobs
-from forgery import LOG, PROBLEM, SERIAL, STUDY, TASK, find, reseal, rewrite
+from conftest import blobs, snapshot
+from forgery import LOG, PROBLEM, SERIAL, STUDY, TASK, column, find, reseal, rewrite
 from pyarrow import parquet
 from test_foreign_folders import ESC, MAX_MIB, READ, Change, Content, put
 
@@ -39,37 +39,35 @@ def never_flushed_early() -> Iterator[None]:
         yield
 
 
-@pytest.fixture
-def out(whole: Path, tmp_path: Path) -> Path:
-    """A copy that may be changed."""
-    return shutil.copytree(whole, tmp_path / "run")
-
-
 def put_study(run: Path, change: Change) -> None:
     """Change the study of a run under a name that fits it, in all files."""
 
     def forge(content: Content) -> None:
-        change(content["study"])
+        change(content)
         content["run_id"] = run_id(Study.from_json(content["study"]), content["data"])
 
     put(run, "study.json", forge)
     name = json.loads((run / "study.json").read_text())["run_id"]
     for file in run.rglob("*.parquet"):
-        table = parquet.read_table(file)
-        metadata = {**table.schema.metadata, b"run_id": name.encode()}
-        parquet.write_table(table.replace_schema_metadata(metadata), file)
+        put_metadata(file, run_id=name)
     put(run, "certificate.json", lambda c: c.update(run_id=name))
 
 
-def check_refused(run: Path, messages: str) -> None:
+def put_metadata(file: Path, **values: str) -> None:
+    table = parquet.read_table(file)
+    metadata = {**table.schema.metadata, **{name.encode(): text.encode() for name, text in values.items()}}
+    parquet.write_table(table.replace_schema_metadata(metadata), file)
+
+
+def check_refused(run: Path, *messages: str) -> None:
     """Check that every reader refuses a folder with one printable line, not without end."""
+    said = seen(run)
     for read in READERS:
         with pytest.raises(StoreError) as error:
             read(run)
-        assert messages in str(error.value)
+        assert all(part in str(error.value) and any(part in one for one in said) for part in messages)
         assert str(error.value).isprintable()
         assert len(str(error.value)) < 2000
-    assert any(messages in sentence for sentence in seen(run))
 
 
 def seen(run: Path) -> list[str]:
@@ -78,18 +76,11 @@ def seen(run: Path) -> list[str]:
     return found.differences + found.unverified
 
 
-# What study.json says of the study's parts
-
-
 def part(slot: str, **options: object) -> Change:
-    return lambda study: study[slot].update(options)
+    return lambda content: content["study"][slot].update(options)
 
 
-def without(slot: str) -> Change:
-    return lambda study: study.pop(slot)
-
-
-def replaced(**entries: object) -> Change:
+def entry(**entries: object) -> Change:
     return lambda content: content.update(entries)
 
 
@@ -97,141 +88,105 @@ DAMAGED = "study.json is damaged: "
 OTHERWISE = f"{DAMAGED}it is not as a run writes it"
 LEARNER = "is not known: choose from "
 # All else that a part may not be is in tests/study/test_study.py.
-PARTS: dict[str, tuple[Change, str]] = {
-    "an unknown learner": (
-        part("learner", name="jungle"),
-        f"needs what is not here: learner='jungle' {LEARNER}",
-    ),
+FORGED: dict[str, tuple[Change, str]] = {
+    "an unknown learner": (part("learner", name="jungle"), f"is not here: learner='jungle' {LEARNER}"),
     "a learner that steers": (part("learner", name=ESC), f"\\x07' {LEARNER}"),
     "a learner without end": (part("learner", name="x" * 10**6), LEARNER),
     "an option that steers": (part("learner", **{ESC: 3}), "unknown option '\\x1b[2J"),
-    "a solver of the benchmarks": (
-        part("learner", solver="libsvm"),
-        "solver='libsvm' is not known: choose from newton",
-    ),
-    "another under the same name": (lambda s: s.update(seed=1), "study.json is damaged: it names run"),
+    "a solver of the benchmarks": (part("learner", solver="libsvm"), f"'libsvm' {LEARNER}newton"),
+    "another under the same name": (lambda c: c["study"].update(seed=1), f"{DAMAGED}it names run"),
     "a whole number with a point": (part("resampling", n_splits=3.0), "n_splits=3.0"),
     "a number without a point": (part("learner", C=[0.1, 1]), OTHERWISE),
-    "a default that is left out": (without("rare"), OTHERWISE),
-}
-ENTRIES: dict[str, tuple[Change, str]] = {
-    **{f"a study {study!r}": (replaced(study=study), DAMAGED) for study in (None, 3, "svm", [], {})},
-    **{f"no {name}": (without(name), f"{DAMAGED}'{name}'") for name in ("study", "data", "run_id", "schema")},
-    "a key": (lambda c: c.update(note="trust me"), OTHERWISE),
-    "a version that is true": (replaced(schema=14.0), "schema 14.0, and this version reads 14"),
+    "a default that is left out": (lambda c: c["study"].pop("rare"), OTHERWISE),
+    **{f"a study {study!r}": (entry(study=study), DAMAGED) for study in (None, 3, "svm", [], {})},
+    **{
+        f"no {name}": (lambda c, name=name: c.pop(name), f"{DAMAGED}'{name}'")
+        for name in ("study", "data", "run_id", "schema")
+    },
+    "a key": (entry(note="trust me"), OTHERWISE),
+    "a version that is true": (entry(schema=14.0), "schema 14.0, and this version reads 14"),
 }
 
 
-@pytest.mark.parametrize("name", [*PARTS, *ENTRIES])
-def test_a_study_file_that_no_run_wrote_is_refused(out: Path, name: str) -> None:
+@pytest.mark.parametrize("name", FORGED)
+def test_a_study_file_that_no_run_wrote_is_refused(run: Path, name: str) -> None:
     """Also where it means the same: what a reader does not compare it cannot vouch for."""
-    change, messages = (PARTS | ENTRIES)[name]
-    put(out, "study.json", lambda content: change(content["study"] if name in PARTS else content))
-    check_refused(out, messages)
+    change, messages = FORGED[name]
+    put(run, "study.json", change)
+    check_refused(run, messages)
 
 
 BESIDE: dict[str, tuple[Change, str]] = {
-    "more folds than rows": (part("resampling", k=[3, 50]), "study.json is damaged: k=50 is outside 3..24"),
-    "every k, one by one": (
-        part("resampling", k=list(range(3, 25))),
-        "study.json is damaged: its study is not in the canonical form for its data",
-    ),
-    "a report of no k": (
-        lambda s: s["search"].update(report_k=[5]),
-        "study.json is damaged: report_k=5 is not among k",
-    ),
+    "more folds than rows": (part("resampling", k=[3, 50]), "k=50 is outside 3..24"),
+    "every k, one by one": (part("resampling", k=[*range(3, 25)]), "not in the canonical form for its data"),
+    "a report of no k": (part("search", report_k=[5]), "report_k=5 is not among k"),
     "all rows held out": (
-        lambda s: s.update(certify=describe_part(Holdout(holdout_share=0.99))),
-        "study.json is damaged: 23 of 24 rows held out leave 1",
+        lambda c: c["study"].update(certify=describe_part(Holdout(holdout_share=0.99))),
+        "23 of 24 rows held out leave 1",
     ),
 }
 
 
 @pytest.mark.parametrize("name", BESIDE)
-def test_a_study_that_does_not_go_with_its_data_is_refused(out: Path, name: str) -> None:
+def test_a_study_that_does_not_go_with_its_data_is_refused(run: Path, name: str) -> None:
     """Though its name is that of study and data."""
     change, messages = BESIDE[name]
-    put_study(out, change)
-    check_refused(out, messages)
+    put_study(run, change)
+    check_refused(run, DAMAGED, messages)
 
 
-def test_a_study_file_has_the_bytes_that_a_run_writes(out: Path) -> None:
-    text = (out / "study.json").read_text()
-    for other in (
-        text + " ",
-        text.replace("  ", "\t"),
-        text.replace('"seed": 0', '"seed": 1,\n    "seed": 0'),
-    ):
+def test_a_study_file_has_the_bytes_that_a_run_writes(run: Path) -> None:
+    text = (run / "study.json").read_text()
+    twice = text.replace('"seed": 0', '"seed": 1,\n    "seed": 0')
+    for other in (text + " ", text.replace("  ", "\t"), twice):
         assert other != text
-        (out / "study.json").write_text(other)
-        reseal(out)
-        check_refused(out, OTHERWISE)
+        (run / "study.json").write_text(other)
+        reseal(run)
+        check_refused(run, OTHERWISE)
 
 
 @pytest.mark.parametrize("schema", [4, 13, 15, "14", None, [5], {}, ESC, "x" * 10**6])
-def test_a_run_of_another_schema_is_refused_in_a_sentence(out: Path, schema: object) -> None:
-    put(out, "study.json", lambda content: content.update(schema=schema))
-    check_refused(out, f"study.json: schema {repr(schema)[:100]}")
-    check_refused(out, "by which it was made, or run the study again in another folder")
+def test_a_run_of_another_schema_is_refused_in_a_sentence(run: Path, schema: object) -> None:
+    put(run, "study.json", lambda content: content.update(schema=schema))
+    again = "by which it was made, or run the study again in another folder"
+    check_refused(run, f"study.json: schema {repr(schema)[:100]}", again)
 
 
-def test_a_run_of_another_schema_is_left_alone_by_every_command(
-    out: Path, tmp_path: Path, ckcv: Callable[..., Ran]
-) -> None:
-    put(out, "study.json", lambda content: content.update(schema=12))
-    before = {file: file.read_bytes() for file in out.rglob("*") if file.is_file()}
-    rows = tmp_path / "new.parquet"
+def test_a_run_of_another_schema_is_left_alone_by_every_command(run, tmp_path, ckcv):
+    put(run, "study.json", lambda content: content.update(schema=12))
+    rows, before = tmp_path / "new.parquet", snapshot(run)
     parquet.write_table(TASK.columns(), rows)
-    messages = (
-        f"schema 12, and this version reads 14: read it with ckcv_ray '{VERSION}', by which it was made"
-    )
-    options = ("--C", "0.1,1", "--gamma", "0.1,1", "--k", "3,4", "--n-splits", "3")
-    for words in (
-        ("status", out),
-        ("report", out),
-        ("predict", out, rows),
-        ("run", rows, "--out", out, *options),
-    ):
+    message = f"schema 12, and this version reads 14: read it with ckcv_ray '{VERSION}', by which it was made"
+    for words in (("status", run), ("report", run), ("predict", run, rows), ("run", rows, "--out", run)):
         code, shown, error = ckcv(*words)
-        assert (code, shown) == (4, ""), words
-        assert messages in error
-    code, shown, _ = ckcv("verify", out)
-    assert code == 1
-    assert messages in shown
-    assert {file: file.read_bytes() for file in out.rglob("*") if file.is_file()} == before
+        assert (code, shown, message in error) == (4, "", True), words
+    code, shown, _ = ckcv("verify", run)
+    assert (code, message in shown) == (1, True)
+    assert snapshot(run) == before
 
 
-# What a study may cost its reader
-
-
-def test_a_study_of_very_many_candidates_takes_no_memory(whole: Path, out: Path) -> None:
+def test_a_study_of_very_many_candidates_takes_no_memory(whole: Path, run: Path) -> None:
     grid = sorted({float(f"{value:.12g}") for value in np.logspace(-3, 3, 10_000)})
-    put_study(out, part("learner", C=grid, gamma=grid))
-    assert (out / "study.json").stat().st_size < 1 << 20
-    command, asked = [sys.executable, "-c", READ, whole], json.dumps(str(out)) + "\n"
+    put_study(run, part("learner", C=grid, gamma=grid))
+    assert (run / "study.json").stat().st_size < 1 << 20
+    command, asked = [sys.executable, "-c", READ, whole], json.dumps(str(run)) + "\n"
     done = subprocess.run(command, input=asked, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     (loaded, verified, played, paged, _), mib = json.loads(done.stdout)
-    messages = (
-        "candidates.parquet is damaged: its study has 200,000,000 candidates: at most 10,000,000 can be"
-    )
-    assert messages in loaded
-    assert messages in paged
+    message = "candidates.parquet is damaged: its study has 200,000,000 candidates: at most 10,000,000 can be"
+    assert message in loaded
+    assert message in paged
     assert any("its study has 600,000,000 evaluations" in sentence for sentence in verified)
     assert "its study has 600,000,000 evaluations: at most" in played
     assert mib < MAX_MIB
 
 
-# What the other files say of settings, classes and parts
-
-
-def test_data_of_another_study_are_refused(out: Path, tmp_path: Path) -> None:
+def test_data_of_another_study_are_refused(run: Path, tmp_path: Path) -> None:
     run_job(Job(STUDY, blobs(24, seed=1), tmp_path / "other"), SERIAL)
-    table = parquet.read_table(tmp_path / "other" / "data.parquet")
-    ours = {**table.schema.metadata, b"run_id": PROBLEM.run_id.encode()}
-    parquet.write_table(table.replace_schema_metadata(ours), out / "data.parquet")
-    reseal(out)
-    check_refused(out, "data.parquet is not the data of this run: its digest differs")
+    shutil.copy(tmp_path / "other" / "data.parquet", run)
+    put_metadata(run / "data.parquet", run_id=PROBLEM.run_id)
+    reseal(run)
+    check_refused(run, "data.parquet is not the data of this run: its digest differs")
 
 
 @pytest.mark.parametrize(
@@ -244,47 +199,40 @@ def test_data_of_another_study_are_refused(out: Path, tmp_path: Path) -> None:
         ("provenance", '{"command": "x"}', "command: Extra inputs are not permitted"),
     ],
 )
-def test_what_the_draws_rest_on_is_checked(out: Path, field: str, forged: str, messages: str) -> None:
-    table = parquet.read_table(out / "data.parquet")
-    metadata = {**table.schema.metadata, field.encode(): forged.encode()}
-    parquet.write_table(table.replace_schema_metadata(metadata), out / "data.parquet")
-    reseal(out)
-    check_refused(out, messages)
-
-
-# Folders and parts that are others
+def test_what_the_draws_rest_on_is_checked(run: Path, field: str, forged: str, messages: str) -> None:
+    put_metadata(run / "data.parquet", **{field: forged})
+    reseal(run)
+    check_refused(run, messages)
 
 
 @pytest.mark.parametrize("name", ["log", "ensemble"])
-def test_a_folder_that_leads_elsewhere_is_not_followed(whole: Path, out: Path, name: str) -> None:
+def test_a_folder_that_leads_elsewhere_is_not_followed(whole: Path, run: Path, name: str) -> None:
     """Its files are none of the run's, even where they would be the same."""
-    shutil.rmtree(out / name)
-    (out / name).symlink_to(whole / name)
+    shutil.rmtree(run / name)
+    (run / name).symlink_to(whole / name)
     with pytest.raises(StoreError, match=f"{name}(/.* is missing or does not match the manifest| is a link)"):
-        load_run(out)
-    assert any(f"{name} is a link" in sentence or "is missing" in sentence for sentence in seen(out))
+        load_run(run)
+    assert any(f"{name} is a link" in sentence or "is missing" in sentence for sentence in seen(run))
 
 
 STRAY = ("part-abc.parquet", f"part-{'0' * 64} (copy).parquet", "part-.parquet", "part-²")
 
 
 @pytest.mark.parametrize("name", STRAY)
-def test_a_file_that_is_called_almost_as_a_part_is_left_alone(whole: Path, out: Path, name: str) -> None:
-    rewrite(out, LOG, lambda records: records.slice(0, len(records) // 2))
-    (out / "log" / name).write_bytes(b"a note of mine")
-    (out / "manifest.json").unlink()
-    result = run_job(Job(STUDY, TASK, out), SERIAL)
+def test_a_file_that_is_called_almost_as_a_part_is_left_alone(whole: Path, run: Path, name: str) -> None:
+    rewrite(run, LOG, lambda records: records.slice(0, len(records) // 2))
+    (run / "log" / name).write_bytes(b"a note of mine")
+    (run / "manifest.json").unlink()
+    result = run_job(Job(STUDY, TASK, run), SERIAL)
     assert result.certificate == load_run(whole).certificate
-    assert (out / "log" / name).read_bytes() == b"a note of mine"
-    assert len(list((out / "log").iterdir())) == 3
-    assert seen(out) == []
+    assert (run / "log" / name).read_bytes() == b"a note of mine"
+    assert len(list((run / "log").iterdir())) == 3
+    assert seen(run) == []
 
 
 @pytest.mark.parametrize("exhaustive", [False, True])
 @pytest.mark.parametrize("step", [0, 2])
-def test_a_log_that_lacks_a_step_of_every_path_is_gone_on_with(
-    tmp_path: Path, step: int, exhaustive: bool
-) -> None:
+def test_a_log_that_lacks_a_step_of_every_path_is_gone_on_with(tmp_path, step, exhaustive):
     """Steps after it may be in another part: what was lost is computed again, and nothing waits for it."""
     study, out = STUDY.replace(C=(0.1, 1.0, 10.0), exhaustive=exhaustive), tmp_path / "run"
     result = run_job(Job(study, TASK, out), SERIAL)
@@ -296,12 +244,17 @@ def test_a_log_that_lacks_a_step_of_every_path_is_gone_on_with(
     assert seen(out) == []
 
 
-def test_two_parts_that_contradict_each_other_are_seen(out: Path) -> None:
-    table = parquet.read_table(find(out, LOG))
-    position = table.schema.get_field_index("n_iter")
-    changed = table.set_column(position, table.schema.field(position), [(table["n_iter"].to_numpy() + 1)])
-    parquet.write_table(changed, out / "log" / "part-0.parquet")
-    reseal(out)
-    assert any("two records of" in sentence and "differ" in sentence for sentence in seen(out))
+def test_a_part_with_other_columns_is_refused(run: Path) -> None:
+    rewrite(run, LOG, lambda records: records.append_column("more", records["size"]))
+    with pytest.raises(StoreError, match="does not have the expected columns"):
+        replay(run)
+
+
+def test_two_parts_that_contradict_each_other_are_seen(run: Path) -> None:
+    change = column("n_iter", lambda values: [value + 1 for value in values])
+    table = change(parquet.read_table(find(run, LOG)))
+    parquet.write_table(table, run / "log" / "part-0.parquet")
+    reseal(run)
+    assert any("two records of" in sentence and "differ" in sentence for sentence in seen(run))
     with pytest.raises(RunError, match="two records of"):
-        replay(out)
+        replay(run)

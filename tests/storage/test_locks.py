@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from stores import results
 
 from ckcv_ray import Execution, Study, evaluate, run
 from ckcv_ray.errors import RunError, StoreError
@@ -23,13 +24,13 @@ os._exit(9)
 """
 
 
-def test_another_process_is_seen_and_its_lock_dies_with_it(tmp_path: Path) -> None:
+def test_another_process_is_seen_and_its_lock_dies_with_it_and_asking_takes_nothing(tmp_path: Path) -> None:
     lock = Lock(tmp_path)
-    with subprocess.Popen(
-        [sys.executable, "-c", HOLD, tmp_path], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as other:
-        assert other.stdout is not None
-        assert other.stdin is not None
+    assert not lock.busy
+    assert not Lock(tmp_path / "nothing").busy
+    assert list(tmp_path.iterdir()) == []
+    command, pipe = [sys.executable, "-c", HOLD, tmp_path], subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe) as other:
         assert other.stdout.readline() == b"held\n"
         assert lock.busy
         with pytest.raises(StoreError, match="in use by another run"):
@@ -40,12 +41,6 @@ def test_another_process_is_seen_and_its_lock_dies_with_it(tmp_path: Path) -> No
     assert not lock.busy
     lock.acquire()
     lock.release()
-
-
-def test_asking_takes_nothing(tmp_path: Path) -> None:
-    assert not Lock(tmp_path / "nothing").busy
-    assert not Lock(tmp_path).busy
-    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("how", ["moved", "replaced", "lock removed", "lock replaced"])
@@ -107,7 +102,7 @@ STUDY = Study.paper(C=(1.0,), gamma=(0.1,), k=(3,), n_splits=3)
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-sys.path.insert(0, {here!r})
+sys.path += {paths!r}
 from test_locks import CALLS
 from ckcv_ray.storage.files import Lock
 
@@ -128,21 +123,16 @@ CALLS = {
 }
 
 
-def files(folder: Path) -> list[str]:
-    """The files of a folder that do not depend on the run."""
-    found = (file.relative_to(folder).as_posix() for file in folder.rglob("*") if file.is_file())
-    return sorted(name for name in found if not name.startswith("log/") and "/log/" not in name)
-
-
 @pytest.mark.parametrize("call", CALLS)
 def test_the_same_call_removes_the_lock_of_a_process_that_was_killed_late(tmp_path: Path, call: str) -> None:
     killed, plain = tmp_path / "killed", tmp_path / "plain"
-    program = KILLED.format(here=str(Path(__file__).parent))
+    program = KILLED.format(paths=[str(folder) for folder in Path(__file__).parents[:3]])
     done = subprocess.run([sys.executable, "-c", program, call, str(killed)])
     assert done.returncode == -9
     assert (killed / ".lock").exists()
     CALLS[call](killed)
     CALLS[call](plain)
     assert not list(killed.rglob(".lock"))
-    assert files(killed) == files(plain)
+    assert results(killed) == results(plain)
+    assert {file.name for file in killed.iterdir()} == {file.name for file in plain.iterdir()}
     assert ".lock" not in (killed / "manifest.json").read_text()

@@ -1,8 +1,10 @@
 """Files by name below one place: written whole, listed without following links, read if regular."""
 
 import os
+from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -27,9 +29,7 @@ def test_more_than_is_allowed_is_not_read(files: LocalFiles) -> None:
 
 
 @pytest.mark.parametrize("new", [b"", b"longer than before"])
-def test_a_file_that_is_replaced_while_it_is_opened_is_read_whole(
-    files: LocalFiles, monkeypatch: pytest.MonkeyPatch, new: bytes
-) -> None:
+def test_a_file_that_is_replaced_while_it_is_opened_is_read_whole(files, monkeypatch, new):
     """Its size is that of the file that is open, and never that of one before."""
     real = os.open
 
@@ -39,18 +39,16 @@ def test_a_file_that_is_replaced_while_it_is_opened_is_read_whole(
             files.write("a", new)
         return real(path, flags, *more)
 
-    for read, expected in (
-        (lambda: files.read("a", 99), new),
-        (lambda: module.sha256(files, "a"), sha256(new).hexdigest()),
-    ):
+    def read_when_replaced(read: Callable[[str], object]) -> object:
         files.write("a", b"before")
         monkeypatch.setattr(os, "open", replace)
-        assert read() == expected
-    files.write("a", b"before")
-    monkeypatch.setattr(os, "open", replace)
+        return read("a")
+
+    assert read_when_replaced(lambda name: files.read(name, 99)) == new
+    assert read_when_replaced(lambda name: module.sha256(files, name)) == sha256(new).hexdigest()
     if new:
         with pytest.raises(ValueError, match="larger than"):
-            files.read("a", len(new) - 1)
+            read_when_replaced(lambda name: files.read(name, len(new) - 1))
 
 
 def test_links_to_folders_are_not_followed(files: LocalFiles, tmp_path: Path) -> None:
@@ -78,15 +76,9 @@ def test_a_name_is_inside_or_outside_wherever_links_lead(files: LocalFiles, tmp_
 
 
 @pytest.mark.parametrize("call", ["fsync", "replace"])
-def test_a_write_that_fails_leaves_the_old_file_and_no_other(
-    files: LocalFiles, monkeypatch: pytest.MonkeyPatch, call: str
-) -> None:
+def test_a_write_that_fails_leaves_the_old_file_and_no_other(files, monkeypatch, call):
     files.write("a", b"old")
-
-    def refuse(*args: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, call, refuse)
+    monkeypatch.setattr(os, call, Mock(side_effect=OSError(28, "No space left on device")))
     with pytest.raises(OSError, match="No space"):
         files.write("a", b"new")
     monkeypatch.undo()
@@ -97,8 +89,7 @@ def test_a_write_that_fails_leaves_the_old_file_and_no_other(
 def test_a_place_where_nothing_can_be_written_is_told_first(files: LocalFiles, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     (tmp_path / "link").symlink_to(tmp_path / "nothing" / "there")
-    messages = {"file/run": "is not a folder", "link/run": "is a link that leads to none"}
-    for place, reason in messages.items():
+    for place, reason in (("file/run", "is not a folder"), ("link/run", "is a link that leads to none")):
         with pytest.raises(InputError, match=reason):
             LocalFiles(tmp_path / place).check_writable()
     LocalFiles(tmp_path / "new" / "run").check_writable()

@@ -1,13 +1,14 @@
 """One contract over all stores of run folders: a disk, an object store in memory, and one that speaks S3."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from threading import Barrier
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pyarrow as pa
@@ -32,7 +33,6 @@ from ckcv_ray.cli.folders import list_runs
 from ckcv_ray.engine import recorder
 from ckcv_ray.engine.backend import SerialBackend
 from ckcv_ray.errors import InputError, StoreError, UnreachableError
-from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.storage import files as module
 from ckcv_ray.storage.files import Files, ObjectFiles, open_files, sha256
@@ -40,12 +40,9 @@ from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.storage.stream import STREAM, Header, LiveRow, begin_stream, read_stream, write_stream
 from ckcv_ray.storage.uses import USES, append_use, make_use, read_uses
 from ckcv_ray.study.problem import Problem
-from ckcv_ray.study.study import Execution
 
 obstore = pytest.importorskip("obstore")
-SERIAL = Execution("serial")
 PLACES = ("disk", "memory", "s3", "moto")
-Ran = tuple[int, str, str]
 
 
 @pytest.fixture(params=PLACES)
@@ -87,11 +84,10 @@ def test_what_is_written_is_read_listed_and_hashed(files: Files, monkeypatch: py
         assert seen.list("log/") == ["log/a", "log/b"]
         assert seen.list("log/a") == ["log/a"]
         assert seen.list("c") == seen.list("no/such/folder/") == []
-        assert set(seen.walk(regular=False)) - {".lock"} == {"b.json", "log/a", "log/b"}
-        assert set(seen.walk()) - {".lock"} == {"b.json", "log/a", "log/b"}
+        for regular in (False, True):
+            assert set(seen.walk(regular=regular)) - {".lock"} == {"b.json", "log/a", "log/b"}
         assert sha256(seen, "log/a") == "5994471abb01112afcc18159f6cc74b4f511b99806da59b3caf5a9c173cacfc5"
-        assert seen.exists()
-        assert seen.exists("log/a")
+        assert all(map(seen.exists, ("", "log/a")))
         with seen.open("log/a") as stream:
             assert stream.read(2) == b"12"
     files.write("log/a", b"new")
@@ -105,15 +101,13 @@ def test_what_is_written_is_read_listed_and_hashed(files: Files, monkeypatch: py
             seen.read("log/a", 2)
 
 
-def test_a_run_has_the_bytes_that_it_has_on_a_disk_and_its_copy_is_the_run(
-    place: str, whole: Path, tmp_path: Path
-) -> None:
-    result = run_job(Job(STUDY, TASK, place), SERIAL)
+def test_a_run_has_the_bytes_that_it_has_on_a_disk_and_its_copy_is_the_run(place, whole, tmp_path):
+    result = run_in(place)
     assert results(place) == results(whole)
     assert verify(place).ok
     assert load_run(place).run_id == result.run_id
     before = read_all(place)
-    run_job(Job(STUDY, TASK, place), SERIAL)
+    run_in(place)
     assert read_all(place) == before
     copy_objects(place, tmp_path / "copy")
     assert verify(tmp_path / "copy").ok
@@ -129,15 +123,16 @@ def copy_objects(address: str, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("late", [False, True])
+@pytest.mark.usefixtures("small_batches")
 def test_a_run_that_is_cut_off_at_any_request_goes_on_there_and_as_a_copy(
-    memory: Any, monkeypatch: pytest.MonkeyPatch, whole: Path, late: bool, small_batches: None, tmp_path: Path
-) -> None:
+    memory, monkeypatch, whole, late, tmp_path
+):
     expected, answered = results(whole), 0
     while True:
         address, left = f"{RUN}/{late}-{answered}/x", [answered]  # alone: a run reads those next to it
-        use(monkeypatch, lambda at, n=left: FailingBucket(at, memory, n, late))  # type: ignore[misc]
+        use(monkeypatch, lambda at, n=left: FailingBucket(at, memory, n, late))
         try:
-            run_job(Job(STUDY, TASK, address), SERIAL)
+            run_in(address)
             break
         except UnreachableError:
             use(monkeypatch, lambda at: MemoryBucket(at, memory))
@@ -146,7 +141,7 @@ def test_a_run_that_is_cut_off_at_any_request_goes_on_there_and_as_a_copy(
                 copy_objects(address, copy)
                 run_in(copy)
                 assert results(copy) == expected, answered
-            run_job(Job(STUDY, TASK, address), SERIAL)
+            run_in(address)
             assert results(address) == expected, answered
             assert verify(address).ok
         answered += 2 + late
@@ -155,33 +150,24 @@ def test_a_run_that_is_cut_off_at_any_request_goes_on_there_and_as_a_copy(
 
 def test_two_runs_at_once_leave_the_bytes_of_one(memory: Any, whole: Path, small_batches: None) -> None:
     begin = Barrier(2)
-
-    def compute(number: int) -> None:
-        begin.wait()
-        run_job(Job(STUDY, TASK, RUN), SERIAL)
-
     with ThreadPoolExecutor(2) as pool:
-        list(pool.map(compute, range(2)))
+        list(pool.map(lambda _: (begin.wait(), run_in(RUN)), range(2)))
     assert results(RUN) == results(whole)
     assert verify(RUN).ok
 
 
-def test_a_run_that_finishes_while_another_does_is_finished(
-    memory: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_that_finishes_while_another_does_is_finished(memory, monkeypatch):
     """The metadata differ, and the manifest has to list those that are there."""
     written = ObjectFiles.write
 
-    def write(self: ObjectFiles, name: str, content: Any) -> None:
+    def write(self, name, content):
         written(self, name, content)
         if name == "manifest.json":
             monkeypatch.setattr(ObjectFiles, "write", written)
-            written(
-                self, "execution.json", b"{}"
-            )  # of another run, which writes its manifest later, or never
+            self.write("execution.json", b"{}")  # of another run, which writes its manifest later, or never
 
     monkeypatch.setattr(ObjectFiles, "write", write)
-    run_in(RUN)  # type: ignore[arg-type]
+    run_in(RUN)
     assert verify(RUN).ok
 
 
@@ -239,7 +225,7 @@ def test_another_run_is_said_and_does_not_keep_one_from_writing(memory: Any) -> 
 
 
 def test_a_repeated_request_that_meets_its_own_write_has_written(memory: Any) -> None:
-    writer = ObjectFiles(RepeatingBucket(open_files(RUN).bucket.address, memory))  # type: ignore[attr-defined]
+    writer = ObjectFiles(RepeatingBucket(open_files(RUN).bucket.address, memory))
     assert writer.create("a", b"1")
     assert not writer.create("a", b"2")
 
@@ -247,7 +233,7 @@ def test_a_repeated_request_that_meets_its_own_write_has_written(memory: Any) ->
 def test_a_store_that_ignores_conditions_is_refused(memory: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     use(monkeypatch, lambda at: CarelessBucket(at, memory))
     with pytest.raises(InputError, match="ignores If-None-Match"):
-        run_in(RUN)  # type: ignore[arg-type]
+        run_in(RUN)
     assert list_keys(memory) == []
 
 
@@ -256,15 +242,15 @@ def test_others_objects_are_no_run(memory: Any) -> None:
     with pytest.raises(StoreError, match=r"has no study\.json"):
         RunFolder(RUN).identity()
     with pytest.raises(StoreError, match="choose another"):
-        run_job(Job(STUDY, TASK, RUN), SERIAL)
+        run_in(RUN)
     assert list_keys(memory) == ["runs/x/holiday.jpg"]
     assert RunFolder(RUN).suggest_folder() == ""
     assert open_files(RUN).inside(Path("a")) is None
 
 
 def test_runs_in_a_bucket_are_listed(memory: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    run_job(Job(STUDY, TASK, RUN), SERIAL)
-    run_job(Job(STUDY, TASK, f"s3://{BUCKET}/other"), SERIAL)
+    for place in (RUN, f"s3://{BUCKET}/other"):
+        run_in(place)
     obstore.put(memory, "runs/x/inner/study.json", b"")  # part of a run folder
     for place in (f"s3://{BUCKET}", f"s3://{BUCKET}/runs", RUN):
         listed = {entry.folder: entry for entry in list_runs(place)}
@@ -273,18 +259,12 @@ def test_runs_in_a_bucket_are_listed(memory: Any, monkeypatch: pytest.MonkeyPatc
         assert datetime.fromisoformat(listed[RUN].date).year >= 2026
     assert len(list_runs(f"s3://{BUCKET}")) == 2
     assert list_runs(f"s3://{BUCKET}/nothing") == []
-
-    def fail(self: RunFolder, kind: str = "") -> None:
-        raise UnreachableError("the cable was pulled")
-
-    monkeypatch.setattr(RunFolder, "require", fail)
+    monkeypatch.setattr(RunFolder, "require", Mock(side_effect=UnreachableError("the cable was pulled")))
     (found,) = list_runs(RUN)
     assert (found.state, found.problem) == ("unreadable", "the cable was pulled")
 
 
-def test_every_command_reads_a_run_on_an_object_store(
-    memory: Any, ckcv: Callable[..., Ran], tmp_path: Path
-) -> None:
+def test_every_command_reads_a_run_on_an_object_store(memory, ckcv, tmp_path):
     options = ("twonorm:40:0", "--C", 1, "--gamma", 0.1, "--k", 3, "--n-splits", 3, "--backend", "serial")
     open_files(RUN).lock.acquire()  # of a run that was killed
     code, out, messages = ckcv("run", *options, "--out", f"{RUN}/")
