@@ -32,6 +32,7 @@ CASES = [("Ill", "well", "ill")[i % 3] for i in range(N)]
 SPACED = [("type 1", "type 2", "type1")[i % 3] for i in range(N)]
 NUMBERS = [("01", "2", "1")[i % 3] for i in range(N)]
 WORDS = [("red", "green", "blue")[i % 3] for i in range(N)]
+GAPS = ["NA", "?", "-", "n/a", "null", "nan", "3", "4"]
 SEVENS = [str(i % 7) for i in range(N)]
 
 
@@ -89,10 +90,8 @@ def text(
     column = [cells(i) for i in range(N)] if callable(cells) else cells
 
     def write(folder: Path) -> Path:
-        rows = [[first, *([name] if column is not None else []), "outcome"]]
-        for i in range(N):
-            rows.append([X[i], *([column[i]] if column is not None else []), labels[i]])
-        names, *lines = (",".join(row) for row in rows)
+        columns = [[first, *X], *([[name, *column]] if column else []), ["outcome", *labels]]
+        names, *lines = map(",".join, zip(*columns, strict=True))
         content = "\n".join([*above, names, *units, *lines, *below, ""])
         file = folder / f"table.{suffix}"
         file.write_bytes(content.encode(encoding))
@@ -128,18 +127,17 @@ def excel(sheets: int = 1, formula: bool = False) -> Callable[[Path], Any]:
 
 def svmlight(folder: Path) -> Path:
     rows = [f"{i % 2} 1:{X[i]}" + (f" 3:{i}" if i % 3 else "") for i in range(N)]
-    (folder / "table.svmlight").write_text("\n".join(rows))
-    return folder / "table.svmlight"
+    file = folder / "table.svmlight"
+    file.write_text("\n".join(rows))
+    return file
 
 
 GALLERY = (
-    Exhibit(
-        "gaps written in six ways", text(lambda i: ("NA", "?", "-", "n/a", "null", "nan", "3", "4")[i % 8])
-    ),
+    Exhibit("gaps written in six ways", text(lambda i: GAPS[i % 8])),
     Exhibit("amounts in several units", text(lambda i: f"{'$€'[i % 2]}{i % 7}")),
     *settle(
         "a word among numbers",
-        text(lambda i: "high" if i == 9 else str(i % 7)),
+        text(lambda i: "high" if i == 9 else SEVENS[i]),
         "said to be a gap",
         "--numeric col",
     ),
@@ -162,9 +160,7 @@ GALLERY = (
     Exhibit("numbers of which some repeat", text(lambda i: str(1001 + 37 * (i - i // 7 % 2)), name="sample")),
     Exhibit("a name with a space", text(lambda i: f"P{i // 3}", name="patient no")),
     Exhibit("visits of patients", text(lambda i: f"P{i // 3}", name="patient")),
-    Exhibit(
-        "a column that gives the target away", text(lambda i: str(i % 2 * 100 + i % 5), name="diagnosis")
-    ),
+    Exhibit("a column that gives the target away", text(lambda i: str(i % 2 * 100 + i % 5), "diagnosis")),
     Exhibit("two columns of one name that are identical", text(X, name="x")),
     Exhibit("two columns of one name", text(lambda i: str(i % 5), name="x")),
     Exhibit(

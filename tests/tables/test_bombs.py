@@ -12,6 +12,7 @@ import subprocess
 import sys
 import zipfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,7 @@ for name in sys.argv[2:]:
     found[name] = told, sum(os.times()[:4]) - start
 print(json.dumps([found, status("VmHWM") - before]))
 """
+text = Path.write_text
 MIB, SECONDS = 600, 20  # beside what the process has; of processor time, of the slowest
 SHEET = (
     '<worksheet xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"><dimension ref="A1:B9"/>'
@@ -58,14 +60,14 @@ SHEET = (
 )
 
 
+# A text of 16 KiB in 200,000 rows: 3 GiB, stored once.
+LONG_TEXT = pa.table({"a": pa.DictionaryArray.from_arrays(np.zeros(200_000, np.int32), ["x" * (1 << 14)])})
+
+
 def holes(path: Path, size: int) -> None:
     """A file of zero bytes that takes no room."""
     path.touch()
     os.truncate(path, size)
-
-
-def text(path: Path, content: str) -> None:
-    path.write_text(content)
 
 
 def npy(shape: tuple[int, ...], kind: str = "<f8") -> bytes:
@@ -85,31 +87,14 @@ def member(path: Path, content: bytes, zeros: int = 0) -> None:
             file.write(bytes(1 << 24))
 
 
-def objects(path: Path) -> None:
-    np.savez(path, X=np.array([[{"a": 1}, print]], dtype=object), y=np.array([0]))
-
-
-def wide_parquet(path: Path) -> None:
-    parquet.write_table(pa.table({f"a{i}": [1] for i in range(limits.MAX_TABLE_COLUMNS + 1)}), path)
-
-
-def long_parquet(path: Path) -> None:
-    parquet.write_table(pa.table({"a": pa.array(np.zeros(limits.MAX_TABLE_ROWS + 1, np.int8))}), path)
-
-
-def repeated_text(path: Path) -> None:
-    """A text of 16 KiB in 200 000 rows: 3 GiB, stored once."""
-    column = pa.DictionaryArray.from_arrays(np.zeros(200_000, np.int32), ["x" * (1 << 14)])
-    parquet.write_table(pa.table({"a": column}), path, store_schema=False)
+many_texts = partial(parquet.write_table, LONG_TEXT, store_schema=False)
 
 
 def many_views(path: Path) -> None:
-    """The same, as a view, of which Arrow unfolds every one."""
+    """The long text as a view, of which Arrow unfolds every one."""
     schema = pa.schema([("a", pa.string_view())]).serialize().to_pybytes()
-    column = pa.DictionaryArray.from_arrays(np.zeros(200_000, np.int32), ["x" * (1 << 14)])
-    table = pa.table({"a": column})
-    with parquet.ParquetWriter(path, table.schema, store_schema=False) as writer:
-        writer.write_table(table)
+    with parquet.ParquetWriter(path, LONG_TEXT.schema, store_schema=False) as writer:
+        writer.write_table(LONG_TEXT)
         writer.add_key_value_metadata({"ARROW:schema": base64.b64encode(schema).decode()})
 
 
@@ -122,6 +107,11 @@ def misdeclared(path: Path) -> None:
     path.write_bytes(content.replace(optional, required))
 
 
+def find_footer(path: Path) -> tuple[bytes, int]:
+    content = path.read_bytes()
+    return content, len(content) - 8 - int.from_bytes(content[-8:-4], "little")
+
+
 def small_pages(path: Path) -> None:
     """Pages of 1.2 GB of zeros, of which the footer says that they are small."""
     size = 20 << 20
@@ -130,8 +120,7 @@ def small_pages(path: Path) -> None:
     with parquet.ParquetWriter(path, table.schema, **options) as writer:
         for _ in range(60):
             writer.write_table(table)
-    content = path.read_bytes()
-    start = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
+    content, start = find_footer(path)
     said = re.compile(rb"[\x80-\xff]{3}\x14")  # sizes as Thrift writes them, here from 20 to 21 MiB
     assert len(said.findall(content, start)) >= 120
     path.write_bytes(content[:start] + said.sub(b"\x80\x80\x80\x00", content[start:]))
@@ -140,8 +129,7 @@ def small_pages(path: Path) -> None:
 def more_rows(path: Path) -> None:
     """A footer that says 2^40 rows, and one of its columns too."""
     parquet.write_table(pa.table({"a": np.arange(7001) % 7}), path, compression="none", store_schema=False)
-    content = path.read_bytes()
-    start = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
+    content, start = find_footer(path)
     few, many = (write_varint(2 * rows) for rows in (7001, 1 << 40))
     footer = content[start:-8].replace(few, many)
     path.write_bytes(content[:start] + footer + struct.pack("<I", len(footer)) + b"PAR1")
@@ -157,13 +145,6 @@ def feather(path: Path, table: pa.Table, compression: str | None = "zstd", times
     with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, table.schema, options=options) as writer:
         for _ in range(times):
             writer.write_table(table)
-
-
-def shared_text(path: Path) -> None:
-    """The text of ``repeated_text``, stored once in another format."""
-    feather(
-        path, pa.table({"a": pa.DictionaryArray.from_arrays(np.zeros(200_000, np.int32), ["x" * (1 << 14)])})
-    )
 
 
 def text_views(path: Path) -> None:
@@ -201,38 +182,39 @@ def far_corners(path: Path) -> None:
     book.save(path)
 
 
-HOSTILE: dict[str, tuple[str, Callable[[Path], None], str]] = {
+ZEROS = pa.table({"a": np.zeros(400_000)})
+MOST_ROWS, MOST_COLUMNS = limits.MAX_TABLE_ROWS, limits.MAX_TABLE_COLUMNS
+HOSTILE: dict[str, tuple[str, Callable[[Path], object], str]] = {
     "one line of 1 GB": ("a.csv", lambda p: holes(p, 10**9), "a line of more than 16 MiB"),
     "a million columns": ("a.csv", lambda p: text(p, ",".join("a" * 10**6) + "\n1\n"), "1,000,000 columns"),
     "a million columns after \r": ("a.csv", lambda p: text(p, "," * 10**6 + "\r1\r"), "1,000,001 columns"),
     "empty rows": ("a.csv", lambda p: text(p, "a,b\n" + ",\n" * 11_000_000), "11,000,001 rows"),
-    "zero bytes": ("a.npz", lambda p: holes(p, 5000), "as npz: File is not a zip file"),
-    "an object array": ("a.npz", objects, "Object arrays cannot be loaded"),
+    "an object array": ("a.npz", lambda p: np.savez(p, X=np.array([[print]])), "Object arrays cannot be"),
     "a zip bomb": ("a.npz", lambda p: member(p, npy((1 << 17, 1 << 10)), 1 << 30), "'X.npy' takes 1,024 MiB"),
     "10^12 numbers claimed": ("a.npz", lambda p: member(p, npy((10**6, 10**6))), "cannot read"),
     "a wide array": ("a.npz", lambda p: member(p, npy((64, 1 << 18), "|i1"), 1 << 24), "262,144 columns"),
     "an index of 10^9": ("a.svmlight", lambda p: text(p, "1 1:1\n-1 999999999:1\n"), "1,000,000,000 columns"),
     "an index of 60 thousand": ("a.svmlight", lambda p: text(p, "1 60000:1\n" * 2000), "takes more than"),
-    "a wide Parquet": ("a.parquet", wide_parquet, "65,537 columns"),
-    "a long Parquet": ("a.parquet", long_parquet, "10,000,001 rows"),
-    "a text many times": ("a.parquet", repeated_text, "takes 3,125 MiB"),
+    "a wide Parquet": (
+        "a.parquet",
+        lambda p: parquet.write_table(pa.table({f"a{i}": [1] for i in range(MOST_COLUMNS + 1)}), p),
+        "65,537 columns",
+    ),
+    "a long Parquet": (
+        "a.parquet",
+        lambda p: parquet.write_table(pa.table({"a": np.zeros(MOST_ROWS + 1, np.int8)}), p),
+        "10,000,001 rows",
+    ),
+    "a text many times": ("a.parquet", many_texts, "takes 3,125 MiB"),
     "a text view many times": ("a.parquet", many_views, "takes 3,125 MiB"),
     "pages said to be small": ("a.parquet", small_pages, "takes 1,200 MiB"),
     "2^40 rows": ("a.parquet", more_rows, "1,099,511,627,776 rows"),
     "a column misdeclared": ("a.parquet", misdeclared, "cannot read"),
-    "a text many times in Feather": ("a.feather", shared_text, "takes 3,125 MiB"),
+    "a text many times in Feather": ("a.feather", lambda p: feather(p, LONG_TEXT), "takes 3,125 MiB"),
     "text views": ("a.feather", text_views, "takes more than"),
-    "many zeros": (
-        "a.feather",
-        lambda p: feather(p, pa.table({"a": np.zeros(400_000)}), times=60),
-        "10,400,000 rows",
-    ),
+    "many zeros": ("a.feather", lambda p: feather(p, ZEROS, times=60), "10,400,000 rows"),
     "a buffer of 2^40 bytes": ("a.feather", lambda p: long_buffers(p, 1 << 40), "takes more than"),
-    "17 million cells": (
-        "a.xlsx",
-        lambda p: workbook(p, f"<row>{'<c/>' * 17}</row>" * 10**6),
-        "16,777,216 cells",
-    ),
+    "17 million cells": ("a.xlsx", lambda p: workbook(p, f"<row>{'<c/>' * 17}</row>" * 10**6), "16,777,216"),
     "far corners": ("a.xlsx", far_corners, "1,048,576 rows and 16,384 columns"),
     "a row far below": ("a.xlsx", lambda p: workbook(p, '<row r="999999999"><c/></row>'), "1,048,576 rows"),
     "merged cells": (

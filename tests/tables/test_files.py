@@ -101,29 +101,26 @@ def test_cells_of_a_parquet_file_that_are_none_of_their_type_are_refused(tmp_pat
 
 
 LIMITED = """
-import resource, sys, threading
+import threading
+from resource import RLIMIT_AS, getrlimit
 import numpy as np
 import pyarrow as pa
 from ckcv_ray.tables.limits import limit_memory
 
-def limit():
-    return resource.getrlimit(resource.RLIMIT_AS)[0]
-
-before = limit()
+before = getrlimit(RLIMIT_AS)
 for allocate in (lambda: np.ones(1 << 27), lambda: pa.allocate_buffer(1 << 30), lambda: [0] * (1 << 27)):
     try:
         with limit_memory(1 << 28):
             allocate()
     except ValueError as error:
         print(error)
-    assert limit() == before
+    assert getrlimit(RLIMIT_AS) == before
 with limit_memory(1 << 30), limit_memory(1 << 32):  # the lower one holds
-    print(limit() < 1 << 32)
+    print(getrlimit(RLIMIT_AS)[0] < 1 << 32)
 done = threading.Event()
-thread = threading.Thread(target=done.wait)
-thread.start()
+threading.Thread(target=done.wait).start()
 with limit_memory(0):  # it would be that of the other thread too
-    print(limit() == before, len(np.ones(1 << 22)))
+    print(getrlimit(RLIMIT_AS) == before, len(np.ones(1 << 22)))
 done.set()
 """
 

@@ -44,19 +44,14 @@ REFUSED = {
     "half.csv": (b"\xff\xfea,y\n1", "is not in utf-16, as line 2 shows"),
     "text.parquet": (b"a,y\n1,2\n", "cannot read"),
     "text.xlsx": (b"a,y\n1,2\n", "as xlsx"),
-    "text.npz": (b"a,y\n1,2\n", "cannot read"),
     "empty.npz": (b"", "cannot read"),
     "half.npz": (save(np.savez, X=np.eye(8), y=np.arange(8) % 2)[:300], "cannot read"),
-    "array.npz": (save(np.save, np.eye(3)), "File is not a zip file"),
+    "array.npz": (save(np.save, np.eye(3)), "as npz: File is not a zip file"),
     "other.npz": (save(np.savez, y=np.eye(8), data=np.eye(8)), "has no array 'X': it holds y, data"),
-    "vector.npz": (
-        save(np.savez, X=np.ones(8), y=np.ones(8)),
-        "X has shape (8,) and y (8,): expected (n, d)",
-    ),
+    "vector.npz": (save(np.savez, X=np.ones(8), y=np.ones(8)), "(8,) and y (8,): expected (n, d)"),
     "short.npz": (save(np.savez, X=np.eye(8), y=np.ones(7)), "X has shape (8, 8) and y (7,)"),
     "column.npz": (save(np.savez, X=np.eye(8), y=np.ones((8, 1))), "y (8, 1)"),
     "complex.npz": (save(np.savez, X=np.eye(8, dtype=complex), y=np.ones(8)), "cannot read"),
-    "objects.npz": (save(np.savez, X=np.array([[None]]), y=np.ones(1)), "cannot read"),
     "words.svmlight": (b"not a number\n", "cannot read"),
     "order.svmlight": (b"1 2:1 1:1\n", "cannot read"),
 }
@@ -75,33 +70,29 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("option", "suffixes"),
-    [("separator", "csv"), ("sheet", "xlsx"), ("skip_rows", "csv xlsx"), ("encoding", "csv")],
+    ("option", "value", "suffixes"),
+    [
+        ("separator", ";", ["csv", "txt.gz"]),
+        ("sheet", "2", ["xlsx"]),
+        ("skip_rows", "2", ["csv", "txt.gz", "xlsx"]),
+        ("encoding", "cp1251", ["csv", "txt.gz"]),
+    ],
 )
-def test_what_a_file_does_not_say_is_said_for_some_formats(
-    option: str, suffixes: str, tmp_path: Path
-) -> None:
-    value = {"separator": ";", "encoding": "cp1251"}.get(option, "2")
+def test_what_a_file_does_not_say_is_said_for_some_formats(option, value, suffixes, tmp_path):
     reading = Reading(**{option: value})
     for suffix in ("csv", "txt.gz", "xlsx", "parquet"):
-        known = suffix in suffixes or (suffix == "txt.gz" and "csv" in suffixes)
-        assert reading.adapt(f"a.{suffix}") == (reading if known else Reading())
+        assert reading.adapt(f"a.{suffix}") == (reading if suffix in suffixes else Reading())
     (tmp_path / "a.parquet").touch()
     with pytest.raises(InputError, match=rf"{option} is for \..* leave it out"):
         read(tmp_path / "a.parquet", reading)
 
 
-CELLS = [
-    ["age", "city", "admitted", "y", None],
-    *[[i + 0.5 if i % 3 else None, "AB"[i % 2], datetime(2024, 1, 1 + i), i % 2, None] for i in range(8)],
-]
-
-
 @pytest.fixture
 def book() -> Workbook:
     made = Workbook()
-    for row in CELLS:
-        made.active.append(row)
+    made.active.append(["age", "city", "admitted", "y", None])
+    for i in range(8):
+        made.active.append([i + 0.5 if i % 3 else None, "AB"[i % 2], datetime(2024, 1, 1 + i), i % 2, None])
     return made
 
 
@@ -122,11 +113,9 @@ def test_a_sheet_is_read_and_a_column_of_several_types_is_text(book, tmp_path):
 def test_of_several_sheets_one_is_named(book, tmp_path):
     book.create_sheet("Second").append(["a", "y"])
     book.save(tmp_path / "a.xlsx")
-    with pytest.raises(InputError, match="has 2 sheets: name one with --sheet; there are 'Sheet', 'Second'"):
-        read(str(tmp_path / "a.xlsx"))
-    with pytest.raises(InputError, match="has no sheet 'Third'"):
+    with pytest.raises(InputError, match="has no sheet 'Third': there are 'Sheet', 'Second'"):
         read(str(tmp_path / "a.xlsx"), reading=Reading(sheet="Third"))
-    assert read(str(tmp_path / "a.xlsx"), reading=Reading(sheet="Sheet")).learn.num_rows == 8
+    assert read(str(tmp_path / "a.xlsx"), reading=Reading(sheet="Second")).learn.num_rows == 0
 
 
 def save_computed(book: Workbook, path: Path, value: float) -> None:
@@ -146,11 +135,7 @@ def test_the_values_stored_with_formulas_are_read_and_a_line_says_so(book, tmp_p
     ages = read(str(tmp_path / "a.xlsx"), say=told.append).learn["age"].to_pylist()
     assert ages == [None, 1.5, 7.5, None, 7.5, 5.5, None, 7.5]
     said = "has 2 formulas, the first in cell A4: the value stored with a formula is read"
-    assert [line for line in told if said in line] == told
-    assert len(told) == 1
-    book.save(tmp_path / "b.xlsx")
-    with pytest.raises(InputError, match="has a formula in cell A4 without a stored value: open it in a"):
-        read(str(tmp_path / "b.xlsx"))
+    assert [said in line for line in told] == [True]
 
 
 def test_a_last_row_with_formulas_alone_is_asked_about(book, tmp_path):
@@ -181,9 +166,14 @@ def digest(path: Path) -> str:
     return Task.from_table(read(path, say=str).learn, Roles("y")).digest
 
 
+ENDS = {"lf": "\n", "crlf": "\r\n", "cr": "\r"}
+ENCODINGS = ("utf-8", "utf-8-sig", "utf-16", "cp1252", "latin-1")
+
+
 @pytest.mark.parametrize("separator", [",", ";", "\t", "|", " ", "   "])
 @pytest.mark.parametrize("suffix", ["csv", "tsv", "txt", "dat", "csv.gz", "txt.bz2", "dat.zst"])
 def test_the_digest_is_of_what_is_written_and_not_of_how(suffix: str, separator: str, tmp_path: Path) -> None:
+    """Each encoding is tried with a comma and a point, and each of these with another end of lines."""
     if (suffix == "tsv" and separator != "\t") or (suffix[:3] == "csv" and separator[0] == " "):
         return
     towns = [[cell.replace("\n", "" if separator[0] == " " else "\n") for cell in row] for row in TOWNS]
@@ -191,12 +181,12 @@ def test_the_digest_is_of_what_is_written_and_not_of_how(suffix: str, separator:
     columns["größe"] = [float(cell) if cell else None for cell in columns["größe"]]
     expected = Task.from_table(pa.table(columns), Roles("y")).digest
     path = tmp_path / f"table.{suffix}"
-    for encoding in ("utf-8", "utf-8-sig", "utf-16", "cp1252", "latin-1"):
-        for decimal, end in product(".,", ("\n", "\r\n", "\r")):
-            rows = [HEADS, *((a.replace(".", decimal), *rest) for a, *rest in towns)]
-            text = end.join(separator.join(f'"{cell}"' for cell in row) for row in rows)
-            path.write_bytes(PACKERS.get(path.suffix, bytes)(text.encode(encoding)))
-            assert digest(path) == expected
+    for number, (encoding, decimal) in enumerate(product(ENCODINGS, ".,"), len(suffix + separator)):
+        rows = [HEADS, *((a.replace(".", decimal), *rest) for a, *rest in towns)]
+        lines = (separator.join(f'"{cell}"' for cell in row) for row in rows)
+        text = [*ENDS.values()][number % 3].join(lines)
+        path.write_bytes(PACKERS.get(path.suffix, bytes)(text.encode(encoding)))
+        assert digest(path) == expected
     for compression in ("uncompressed", "zstd", "lz4"):
         feather.write_feather(read(path, say=str).learn, str(tmp_path / "t.feather"), compression=compression)
         assert digest(tmp_path / "t.feather") == expected
@@ -242,36 +232,27 @@ def test_addresses_and_other_formats_are_refused_with_what_to_do(name: str, cure
 
 HEAD = "name,age,dose,y"
 WARD = [f"P{i % 4},{40 + i},{i}.5,{'ab'[i % 2]}" for i in range(8)]
-Write = Callable[[list[str]], Path]
 
 
-@pytest.fixture(params=["table.csv", "table.xlsx", "crlf.csv", "cr.csv"])
-def write(request: pytest.FixtureRequest, tmp_path: Path) -> Write:
-    """Return what writes lines as a text table, or as a workbook with numbers in its cells."""
+@pytest.fixture(params=["lf.csv", "crlf.csv", "cr.csv", "table.xlsx"])
+def write(request, tmp_path):
+    """What writes lines as a text table, or as a workbook with numbers in its cells."""
 
-    def write_lines(lines: list[str]) -> Path:
+    def write_lines(lines):
         path = tmp_path / request.param
-        if path.suffix == ".xlsx":
-            book = Workbook()
-            for line in lines:
-                cells = (line and line.split(",")) or []
-                book.active.append([parse_cell(cell) for cell in cells])
-            book.save(path)
-        else:
-            end = {"crlf.csv": "\r\n", "cr.csv": "\r"}.get(path.name, "\n")
-            path.write_bytes((end.join(lines) + end).encode())
+        if path.stem in ENDS:
+            path.write_bytes("".join(line + ENDS[path.stem] for line in lines).encode())
+            return path
+        book = Workbook()
+        for line in lines:
+            book.active.append([float(x) if x[:1].isdigit() else x or None for x in line.split(",")])
+        book.save(path)
         return path
 
     return write_lines
 
 
-def parse_cell(text: str) -> str | float | None:
-    try:
-        return float(text)
-    except ValueError:
-        return text or None
-
-
+WHOLE, UNITS, TOTAL = [HEAD, *WARD], ",years,mg/dl,", "Total,348,32,"
 STRAYS = {  # lines, what is said, and the option that leaves them out
     "units": ([HEAD, ",years,mg/dl,", *WARD], "'years' in column 'age' of line 2", "2"),
     "names again": ([HEAD, HEAD, *WARD], "'age' in column 'age' of line 2", "2"),
@@ -285,9 +266,8 @@ STRAYS = {  # lines, what is said, and the option that leaves them out
 
 
 @pytest.mark.parametrize("name", STRAYS)
-def test_what_is_no_row_is_asked_about_and_left_out(name: str, write: Write) -> None:
+def test_what_is_no_row_is_asked_about_and_left_out(name, write):
     lines, said, option = STRAYS[name]
-    path = write(lines)
     expected = read(write([HEAD, *WARD])).learn
     path = write(lines)
     title = option.startswith("1,")
@@ -302,97 +282,73 @@ def test_what_is_no_row_is_asked_about_and_left_out(name: str, write: Write) -> 
     assert kept.num_rows > len(WARD)
 
 
-@pytest.mark.parametrize(
-    "lines",
-    [
-        [HEAD, *WARD],
-        [HEAD, "P1,old,1.5,a", *WARD],  # a word in a row, of which other cells are those of other rows
-        [HEAD, "Q,41,mg,c", *WARD],  # a number in the row
-        [HEAD, *WARD, "Total,1,2,a", *WARD, "Total,3,4,b"],  # a name that others have
-        [HEAD, *WARD, "Alligator,1,2,a"],
-        [HEAD, *WARD, "All Saints,1,2,a"],
-        [HEAD, *WARD, "7,1,2,a"],
-        [HEAD, ",years,mg/dl,", *WARD[:4]],  # too few to tell
-        ["a,b,y", *["u,v,w"], *(f"x{i % 3},z{i % 3},{'ab'[i % 2]}" for i in range(9))],  # no numbers at all
-    ],
-)
-def test_other_rows_are_not_asked_about(lines: list[str], tmp_path: Path) -> None:
-    (tmp_path / "table.csv").write_text("\n".join(lines))
-    assert read(tmp_path / "table.csv").learn.num_rows == len(lines) - 1
-
-
-def test_a_line_that_says_the_separator_counts(tmp_path: Path) -> None:
-    lines = ["sep=;", HEAD.replace(",", ";"), ";years;mg/dl;", *(row.replace(",", ";") for row in WARD)]
-    (tmp_path / "table.csv").write_text("\n".join(lines))
-    with pytest.raises(InputError, match="of line 3"):
-        read(tmp_path / "table.csv")
-    assert read(tmp_path / "table.csv", Reading(skip_rows="3")).learn.num_rows == 8
-    assert read(tmp_path / "table.csv", Reading(skip_rows="1,3")).learn.num_rows == 8
+NO_LINES = ("", "0", "3-2", "first", "-1", "1;2", "99999999999")
 
 
 @pytest.mark.parametrize(
     ("option", "message"),
     [
-        ("", "expected numbers of lines, counted from 1"),
-        ("0", "expected numbers"),
-        ("3-2", "expected numbers"),
-        ("first", "expected numbers"),
-        ("-1", "expected numbers"),
-        ("1;2", "expected numbers"),
-        ("99999999999", "expected numbers"),
+        *((text, "expected numbers of lines, counted from 1") for text in NO_LINES),
         ("2-30", r"skip_rows='2-30': .* has 9 lines, and no line 30"),
         ("1-9", "Empty|empty"),
     ],
 )
-def test_lines_that_are_not_there_are_refused(option: str, message: str, write: Write) -> None:
+def test_lines_that_are_not_there_are_refused(option, message, write):
     with pytest.raises(InputError, match=message):
         read(write([HEAD, *WARD]), Reading(skip_rows=option))
 
 
-ENDS = {"lf": "\n", "crlf": "\r\n", "cr": "\r"}
+ROWS = [  # whose first or last is one of them
+    WHOLE,
+    [HEAD, "P1,old,1.5,a", *WARD],  # a word in a row, of which other cells are those of other rows
+    [HEAD, "Q,41,mg,c", *WARD],  # a number in the row
+    [HEAD, *WARD, "Total,1,2,a", *WARD, "Total,3,4,b"],  # a name that others have
+    *([HEAD, *WARD, f"{name},1,2,a"] for name in ("Alligator", "All Saints", "7")),
+    [HEAD, UNITS, *WARD[:4]],  # too few to tell
+    ["a,b,y", "u,v,w", *(f"x{i % 3},z{i % 3},{'ab'[i % 2]}" for i in range(9))],  # no numbers at all
+    [*WHOLE, "P9,,,"],
+]
+SEPARATED = ["sep=;", *(line.replace(",", ";") for line in (HEAD, UNITS, *WARD))]
+TAILS = [[",,,"], ["   "], [",,,", "", " ", ";"], ["\x1a"], ["", ",,,", "\x1a\x1a"], [",,,"] * 2_000]
+JOINED = [
+    ["Ward 7", *WHOLE, "", *WHOLE, *WHOLE],
+    ["\ufeffWard 7", *WHOLE, "", f"\ufeff{HEAD}", *WARD, *WHOLE],
+]
+READINGS = [  # lines, those that are left out, and how many rows are read, or what is said
+    *((lines, None, len(lines) - 1) for lines in ROWS),
+    *((SEPARATED, skip, expected) for skip, expected in ((None, "of line 3"), ("3", 8), ("1,3", 8))),
+    *((WHOLE + tail, None, 8) for tail in TAILS),
+    *(([*WHOLE, *tail, ""], "10", 8) for tail in TAILS),  # which is there, if it is no row
+    *(([*WHOLE, TOTAL, *tail], None, "line 10 of .*, the last, begins with 'Total'") for tail in TAILS),
+    *(([*WHOLE, TOTAL, *tail], "last", 8) for tail in TAILS),
+    ([*WHOLE, ",,,", *WARD, WARD[0] + "\x1a"], None, 18),
+    *(
+        (lines, skip, expected)
+        for lines in JOINED
+        for skip, expected in (
+            ("1", "line 12 of .* repeats line 2, .*: if files were joined, say --skip-rows 1,12,21; if"),
+            ("1,21", "repeats line 2, .* say --skip-rows 1,21,12;"),
+            ("1,12,21", 24),
+            ("1,none", 26),
+        )
+    ),
+]
 
 
-@pytest.mark.parametrize("end", ENDS.values(), ids=ENDS)
-@pytest.mark.parametrize("tail", [[",,,"], ["   "], [",,,", "", " ", ";"], ["\x1a"], ["", ",,,", "\x1a\x1a"]])
-def test_lines_of_blanks_and_the_end_of_a_file_of_dos_are_no_rows(
-    end: str, tail: list[str], tmp_path: Path
-) -> None:
+@pytest.mark.parametrize("end", ENDS)
+@pytest.mark.parametrize(("lines", "skip", "expected"), READINGS)
+def test_every_row_is_read_and_what_may_be_none_is_asked_about(end, lines, skip, expected, tmp_path):
+    if lines is SEPARATED and end == "cr":  # in which no program writes such a line
+        return
     path = tmp_path / "table.csv"
-    path.write_bytes(end.join([HEAD, *WARD, *tail]).encode())
-    assert read(path).learn.num_rows == 8
-    path.write_bytes(end.join([HEAD, *WARD, *tail, ""]).encode())
-    assert read(path, Reading(skip_rows="10")).learn.num_rows == 8  # which is there, if it is no row
-    path.write_bytes(end.join([HEAD, *WARD, "Total,348,32,", *tail]).encode())
-    with pytest.raises(InputError, match=r"line 10 of .*, the last, begins with 'Total'"):
-        read(path)
-    assert read(path, Reading(skip_rows="last")).learn.num_rows == 8
-
-
-def test_an_end_of_a_file_of_dos_is_no_part_of_a_cell_and_a_row_of_gaps_among_others_is_a_row(
-    tmp_path: Path,
-) -> None:
-    path = tmp_path / "table.csv"
-    path.write_text("\n".join([HEAD, *WARD, ",,,", *WARD, WARD[0] + "\x1a"]))
-    columns = read(path).learn
-    assert (columns.num_rows, columns["y"][-1].as_py()) == (18, "a")
-    path.write_text("\n".join([HEAD, *WARD, "P9,,,"]))
-    assert read(path).learn.num_rows == 9
-    path.write_text("\n".join([HEAD, *WARD, *[",,,"] * 2_000]))
-    assert read(path).learn.num_rows == 8
-
-
-@pytest.mark.parametrize("end", ENDS.values(), ids=ENDS)
-@pytest.mark.parametrize("mark", ["", "\ufeff"])
-def test_names_that_are_repeated_are_named_by_their_lines(end: str, mark: str, tmp_path: Path) -> None:
-    path = tmp_path / "table.csv"
-    path.write_bytes(end.join([mark + "Ward 7", HEAD, *WARD, "", mark + HEAD, *WARD, HEAD, *WARD]).encode())
-    refused = f"line 12 of '{path}' repeats line 2, .*: if files were joined, say --skip-rows 1,12,21; if"
-    with pytest.raises(InputError, match=refused):
-        read(path, Reading(skip_rows="1"))
-    assert read(path, Reading(skip_rows="1,12,21")).learn.num_rows == 24
-    assert read(path, Reading(skip_rows="1,none")).learn.num_rows == 26
-    with pytest.raises(InputError, match=r"repeats line 2, .* say --skip-rows 1,21,12;"):
-        read(path, Reading(skip_rows="1,21"))
+    path.write_bytes(ENDS[end].join(lines).encode())
+    if isinstance(expected, str):
+        with pytest.raises(InputError, match=expected):
+            read(path, Reading(skip_rows=skip))
+    else:
+        columns = read(path, Reading(skip_rows=skip)).learn
+        assert columns.num_rows == expected
+        assert "\x1a" not in "".join(columns.column(-1).drop_null().to_pylist())
 
 
 @pytest.mark.parametrize("separator", [",", "\t", " "])
@@ -414,9 +370,7 @@ def test_names_of_rows_without_a_name_are_asked_about(separator: str, quoted: bo
     lines = [HEAD, *(f"{i},{row}" for i, row in enumerate(WARD, 1))]
     lines = [separator.join(f'"{cell}"' if quoted else cell for cell in line.split(",")) for line in lines]
     path.write_text("\n".join(lines) + "\n")
-    with pytest.raises(
-        InputError, match=r"a cell more in every line .* row.names=FALSE, .* say --id row; if"
-    ):
+    with pytest.raises(InputError, match=r"a cell more in every line .* row\.names=FALSE, .* say --id row;"):
         read(path)
     path.write_text("\n".join([f"row{separator}{lines[0]}", *lines[1:]]) + "\n")
     assert read_task(path, "y", id="row")[0].features == ("name", "age", "dose")
@@ -464,10 +418,8 @@ def test_text_of_western_europe_is_read_and_said_to_be(labels: tuple[str, str], 
     path = write_page(tmp_path, labels, "cp1252")
     assert read(path, say=said.append).learn["y"].unique().to_pylist() == [*labels]
     (remark,) = said
-    assert re.fullmatch(
-        rf"'{path}' is not UTF-8: read as cp1252, as in .*; say --encoding if that is wrong", remark
-    )
-    assert any(word.strip("'\"") in " ".join(labels) for word in re.findall(r"as in (.*);", remark))
+    found = re.fullmatch(rf"'{path}' is not UTF-8: read as cp1252, as in (.*); say --encoding .*", remark)
+    assert found[1].strip("'\"") in " ".join(labels)
 
 
 def test_utf8_with_lines_of_another_encoding_is_refused_with_the_line(tmp_path: Path) -> None:
@@ -476,17 +428,22 @@ def test_utf8_with_lines_of_another_encoding_is_refused_with_the_line(tmp_path: 
         read(tmp_path / "table.csv")
 
 
-def test_nothing_is_said_where_the_file_or_the_user_says_it(tmp_path: Path) -> None:
-    for encoding in ("utf-8", "utf-8-sig", "utf-16"):
-        path = write_page(tmp_path, ("Müller", "Größe"), encoding)
-        for reading in (Reading(), Reading(encoding=encoding)):
-            assert read(path, reading).learn["y"].unique().to_pylist() == ["Müller", "Größe"]
-    for encoding in ("utf-8-sig", "utf-16"):  # these say themselves what they are
-        path = write_page(tmp_path, ("Müller", "Größe"), encoding)
-        assert read(path, Reading(encoding="cp1251")).learn.column_names == ["x", "z", "y"]
-    for encoding in ("cp1252", "utf-16-le", "utf-16-be", "cp500", "utf-32-le"):
-        path = write_page(tmp_path, ("Müller", "Größe"), encoding)
-        assert read(path, Reading(encoding=encoding)).learn["y"].unique().to_pylist() == ["Müller", "Größe"]
+MARKED = ("utf-8-sig", "utf-16")  # these say themselves what they are, whatever else is said
+
+
+@pytest.mark.parametrize(
+    ("encoding", "said"),
+    [
+        *((encoding, said) for encoding in ("utf-8", *MARKED) for said in (None, encoding)),
+        *((encoding, "cp1251") for encoding in MARKED),
+        *((encoding, encoding) for encoding in ("cp1252", "utf-16-le", "utf-16-be", "cp500", "utf-32-le")),
+    ],
+)
+def test_an_encoding_is_what_the_file_says_or_the_user(encoding, said, tmp_path):
+    path = write_page(tmp_path, ("Müller", "Größe"), encoding)
+    columns = read(path, Reading(encoding=said), pytest.fail).learn
+    assert columns.column_names == ["x", "z", "y"]
+    assert columns["y"].unique().to_pylist() == ["Müller", "Größe"]
 
 
 @pytest.mark.parametrize("encoding", ["rot13", "base64", "undefined", "", 1251])
@@ -496,15 +453,15 @@ def test_an_unknown_encoding_is_refused(encoding: str, tmp_path: Path) -> None:
 
 
 def test_bytes_that_are_not_of_the_encoding_are_refused_with_their_line(tmp_path: Path) -> None:
-    path = write_page(tmp_path, ("a", "Müller"), "cp1252")
-    with pytest.raises(InputError, match="is not in utf-8, as line 3 shows: say another --encoding"):
-        read(path, Reading(encoding="utf-8"))
-    path.write_bytes(path.read_bytes().strip() + "\n男".encode("shift_jis")[:-1])
-    with pytest.raises(InputError, match="is not in shift_jis, as line 3 shows"):
-        read(path, Reading(encoding="shift_jis"))
-    path.write_bytes("x,y\n1,男".encode("shift_jis")[:-1])
-    with pytest.raises(InputError, match="is not in shift_jis, as line 2 shows"):
-        read(path, Reading(encoding="shift_jis"))
+    path = tmp_path / "table.csv"
+    for content, encoding, line in (
+        ("x,y\na,b\nMüller,b\n".encode("cp1252"), "utf-8", 3),
+        ("x,y\na,b\n1,男".encode("shift_jis")[:-1], "shift_jis", 3),
+        ("x,y\n1,男".encode("shift_jis")[:-1], "shift_jis", 2),
+    ):
+        path.write_bytes(content)
+        with pytest.raises(InputError, match=f"is not in {encoding}, as line {line} shows: say another"):
+            read(path, Reading(encoding=encoding))
 
 
 def test_a_task_in_python_warns(tmp_path: Path) -> None:

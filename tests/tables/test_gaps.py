@@ -37,19 +37,17 @@ def write(rows: pd.DataFrame, name: str, folder: Path) -> Path:
 
 
 @pytest.mark.parametrize("name", ["t.csv", "t.parquet", "t.xlsx"])
-def test_each_reader_hands_over_the_words_and_they_are_gaps_unless_they_are_kept(
-    name: str, tmp_path: Path
-) -> None:
+def test_each_reader_hands_over_the_words_and_they_are_gaps_unless_they_are_kept(name, tmp_path):
     path = write(frame(), name, tmp_path)
     cells = read_file(path)["country"].to_pylist()
     assert [cell or "" for cell in cells] == COUNTRIES
     task, _ = read_task(path)
     assert task.schema[1].levels == ("DE", "ZA")
+    taken = "was taken for an empty cell"
     assert [found.describe() for found in task.gap_words] == [
-        "column 'country': 'NA' in 10 of 40 rows (25 %) was taken for an empty cell, like cells that are "
-        "empty: --keep-values NA keeps it",
-        "column 'drink': 'none' in 16 of 40 rows (40 %) was taken for an empty cell: --keep-values none "
-        "keeps it",
+        f"column 'country': 'NA' in 10 of 40 rows (25 %) {taken}, like cells that are empty: --keep-values "
+        "NA keeps it",
+        f"column 'drink': 'none' in 16 of 40 rows (40 %) {taken}: --keep-values none keeps it",
     ]
     kept, _ = read_task(path, asked=NAMIBIA)
     assert kept.schema[1].levels == ("DE", "NA", "ZA")
@@ -62,12 +60,12 @@ def test_each_reader_hands_over_the_words_and_they_are_gaps_unless_they_are_kept
 @pytest.mark.parametrize(
     ("word", "said"),
     [
-        ("", "keep_values='': an empty cell is a gap in any case"),
-        ("unknown", "keep_values='unknown': it is no word that is taken for an empty cell"),
+        ("", "an empty cell is a gap in any case"),
+        ("unknown", "it is no word that is taken for an empty cell"),
     ],
 )
 def test_other_words_are_refused(word: str, said: str) -> None:
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=f"keep_values='{word}': {said}"):
         Task.of(frame()[["x"]], LABELS, asked=DeclaredTypes(keep_values=("NA", word)))
 
 
@@ -76,9 +74,7 @@ def test_a_kept_word_among_numbers_is_asked_about(tmp_path: Path) -> None:
     rows.loc[3, "x"] = None
     rows.to_csv(tmp_path / "t.csv", index=False, na_rep="NA")
     assert read_task(tmp_path / "t.csv")[0].schema[0].kind is ColumnKind.NUMBER
-    with pytest.raises(
-        InputError, match=r"'x' holds numbers and in 1 row something else, such as 'NA' in row 4"
-    ):
+    with pytest.raises(InputError, match="'x' holds numbers and in 1 row something else, such as 'NA' in"):
         read_task(tmp_path / "t.csv", asked=NAMIBIA)
     assert read_task(tmp_path / "t.csv", asked=NAMIBIA._replace(numeric=("x",)))[0].schema[0].lenient
     for asked in (NAMIBIA, NAMIBIA._replace(drop_unlabelled=True)):
@@ -104,12 +100,11 @@ def test_labels_that_are_words_are_counted_and_may_be_kept(written: bool, tmp_pa
     assert less.make_salt(columns) == less.salt != task.salt == task.make_salt(columns)
 
 
-cells = st.sampled_from(
-    ["", "NA", "na", " NA ", '"NA"', "none", "nan", "-", "?", "1", "1.5", "x", "yes", "true"]
-)
+CELLS = ["", "NA", "na", " NA ", '"NA"', "none", "nan", "-", "?", "1", "1.5", "x", "yes", "true"]
+KEPT = st.sets(st.sampled_from(["NA", "none", "nan", "-", "?"]))
 
 
-@given(st.lists(cells, min_size=40, max_size=40), st.sets(st.sampled_from(["NA", "none", "nan", "-", "?"])))
+@given(st.lists(st.sampled_from(CELLS), min_size=40, max_size=40), KEPT)
 def test_what_is_kept_has_no_part_in_the_salt(texts: list[str], kept: set[str]) -> None:
     columns = pa.table({"x": np.arange(40) % 7, "c": texts, "y": LABELS})
     columns = columns.replace_schema_metadata({"decimal": "."})

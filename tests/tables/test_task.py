@@ -1,6 +1,7 @@
 """Tasks: digest, arrays, classes, parts; how columns are understood or refused; twins of a name."""
 
 import json
+import re
 from dataclasses import asdict
 from datetime import date
 from itertools import product
@@ -81,34 +82,25 @@ def test_read_only_input_is_neither_changed_nor_kept():
     assert not np.shares_memory(task.y, y)
 
 
-def three(n=12):
-    """Rows of three classes in turn."""
-    return Task.of(np.random.default_rng(0).normal(size=(n, 2)), ["bac"[i % 3] for i in range(n)])
-
-
 def test_there_are_at_most_so_many_classes():
-    def columns(n):
-        return pa.table({"a": range(0, 4 * n, 2), "y": list(range(n)) * 2})
-
-    assert Task.from_table(columns(MAX_CLASSES)).n_classes == MAX_CLASSES
-    messages = refusal(columns(MAX_CLASSES + 1))
-    assert f"has {MAX_CLASSES + 1:,} classes (0, 1, 2" in messages
-    assert f"expected 2 to {MAX_CLASSES:,}" in messages
+    most, more = (pa.table({"a": range(0, 4 * n, 2), "y": [*range(n)] * 2}) for n in (1000, 1001))
+    assert Task.from_table(most).n_classes == MAX_CLASSES == 1000
+    assert re.search(r"has 1,001 classes \(0, 1, 2.*expected 2 to 1,000", refusal(more))
 
 
 def test_without_leaves_the_other_rows_in_their_order():
-    task = three(15)
+    rows = np.random.default_rng(0).normal(size=(15, 2))
+    task = Task.of(rows, ["bac"[i % 3] for i in range(15)])
     left = task.without(np.array([0, 4, 8]))
     kept = [i for i in range(15) if i not in (0, 4, 8)]
     assert np.array_equal(left.X, task.X[kept])
     assert left.X.flags.c_contiguous
     assert np.array_equal(left.y, task.y[kept])
     assert (left.classes, left.features, left.target) == (task.classes, task.features, task.target)
-    assert left.digest != task.digest
     left = task.without(np.flatnonzero(task.y == 0))
     assert (set(left.y.tolist()), left.classes) == ({1, 2}, task.classes)
-    with pytest.raises(InputError, match="7 of 12 rows held out leave 5: leave at least 6 to learn from"):
-        three().without(np.arange(7))
+    with pytest.raises(InputError, match="10 of 15 rows held out leave 5: leave at least 6 to learn from"):
+        task.without(np.arange(10))
 
 
 def test_rows_to_test_on_are_matched_by_name_and_may_lack_a_class():
@@ -197,7 +189,6 @@ REFUSED = [  # what is changed in the columns a, b and y, how they are used, and
     ({"y": [i / 2 for i in range(8)]}, {}, "the target 'y' has 8 classes (0.0, 0.5, 1.0"),
     ({"y": pa.nulls(8)}, {}, "'y' has empty cells"),
     ({"y": [1, 2, None, 1, 2, 1, 2, 1]}, {}, "empty cells in 1 of 8 rows (12.5 %), the first in row 3"),
-    ({"y": ["a", "b", None, *"ababa"]}, {}, "'y' has empty cells"),
     ({"y": [1.0, 2.0, np.nan, 1.0, 2.0, 1.0, 2.0, 1.0]}, {}, "'y' has empty cells"),
     ({"y": [-np.inf, np.inf] * 4}, {}, "the target 'y' has -inf in row 1: labels are text or finite numbers"),
     ({"label": [1, 2] * 4}, {}, "columns y, label could all be the target: name it with --target"),
@@ -281,7 +272,6 @@ CITY = RNG.choice(["Rome", "Oslo", "Bonn"], N).tolist()
 OUTCOME = ["ill", "well"] * (N // 2)
 NAMES = ["age", "dose", "city", "y"]
 PLAIN = pa.Table.from_arrays(list(map(pa.array, (AGE, DOSE, CITY, OUTCOME))), names=NAMES)
-SUFFIXES = ["csv", "parquet"]
 
 
 def with_twin(name: str, values: list[object], place: int = 0) -> pa.Table:
@@ -293,27 +283,26 @@ def written(columns: pa.Table, file: Path) -> Path:
     return file
 
 
-@pytest.mark.parametrize("suffix", SUFFIXES)
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
 @pytest.mark.parametrize("name", ["age", "city", "y"])
 def test_a_table_with_an_identical_copy_is_the_one_without(name: str, suffix: str, tmp_path: Path) -> None:
-    twins = with_twin(name, PLAIN[name].to_pylist())
-    usual, _ = read_task(written(PLAIN, tmp_path / f"a.{suffix}"))
-    task, _ = read_task(written(twins, tmp_path / f"b.{suffix}"))
-    assert task.salt == usual.salt
+    twins, place = with_twin(name, PLAIN[name].to_pylist()), tmp_path / f"a.{suffix}"
+    usual = Task.from_table(PLAIN)
+    task, _ = read_task(written(twins, place))
+    assert task.salt == usual.salt == usual.make_salt(read(place).learn)
     assert sorted(task.features) == sorted(usual.features)
-    assert usual.make_salt(read(tmp_path / f"b.{suffix}").learn) == usual.salt
     assert np.array_equal(usual.rows_from(twins), usual.X)
 
 
-@pytest.mark.parametrize("suffix", SUFFIXES)
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
 def test_columns_that_differ_are_refused_unless_all_are_left_out(suffix: str, tmp_path: Path) -> None:
     file = written(with_twin("age", DOSE), tmp_path / f"a.{suffix}")
     with pytest.raises(InputError, match=r"two columns are named 'age', and differ: .* with --drop age$"):
         read_task(file)
-    dropped, _ = read_task(file, drop=["age"])
-    chosen, _ = read_task(file, features=["dose", "city"])
-    assert dropped.features == chosen.features == ("dose", "city")
-    assert dropped.salt == chosen.salt == dropped.make_salt(read(file).learn)
+    for roles in ({"drop": ["age"]}, {"features": ["dose", "city"]}):
+        task, _ = read_task(file, **roles)
+        assert task.features == ("dose", "city")
+        assert task.salt == task.make_salt(read(file).learn)
 
 
 @pytest.mark.parametrize("role", ["target", "group", "weight", "id"])
@@ -353,22 +342,12 @@ def test_of_new_rows_the_columns_that_were_learned_from_are_looked_at() -> None:
         make_test_rows(with_twin("y", CITY), task)
 
 
-@pytest.mark.parametrize(
-    ("came", "offered"),
-    [
-        ("blood pressure ", "'blood pressure '"),
-        ("Blood-pressure", "'Blood-pressure'"),
-        ("BLOOD PRESSURE", "'BLOOD PRESSURE'"),
-        ("Blood pressure.", "'Blood pressure.'"),
-        ("Blood\u2010pressure", r"'Blood\u2010pressure'"),
-        ("Blood\u200b pressure", r"'Blood\u200b pressure'"),
-        ("Blood presure", "'Blood presure'"),
-    ],
-)
-def test_a_column_whose_name_is_written_otherwise_is_offered(came: str, offered: str) -> None:
-    names = ["Blood pressure", *NAMES[1:]]
-    task = Task.from_table(PLAIN.rename_columns(names))
-    with pytest.raises(InputError) as refused:
+BLOOD = ["blood pressure ", "Blood-pressure", "BLOOD PRESSURE", "Blood pressure.", "Blood presure"]
+
+
+@pytest.mark.parametrize("came", [*BLOOD, "Blood\u2010pressure", "Blood\u200b pressure"])
+def test_a_column_whose_name_is_written_otherwise_is_offered(came: str) -> None:
+    task = Task.from_table(PLAIN.rename_columns(["Blood pressure", *NAMES[1:]]))
+    with pytest.raises(InputError, match=r"^there is no column 'Blood pressure': the columns are") as refused:
         task.rows_from(PLAIN.rename_columns([came, *NAMES[1:]]))
-    assert str(refused.value).startswith("there is no column 'Blood pressure': the columns are")
-    assert str(refused.value).endswith(f"; did you mean {offered}?")
+    assert str(refused.value).endswith(f"; did you mean {came!a}?")

@@ -1,5 +1,6 @@
 """One table of columns: how their cells are written, and the numbers or levels read of them, or a refusal."""
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -9,7 +10,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from ckcv_ray.errors import InputError
+from ckcv_ray.errors import InputError, write_option
 from ckcv_ray.tables.columns import NOTHING_ASKED, DeclaredTypes, declare_cells
 from ckcv_ray.tables.named import read, read_task
 from ckcv_ray.tables.task import Roles, Task
@@ -20,6 +21,7 @@ CATEGORICAL, NUMERIC, DATE = (DeclaredTypes(**{kind: ("x",)}) for kind in ("cate
 COMMAS, POINTS = DeclaredTypes(thousands=","), DeclaredTypes(thousands=".")
 EITHER = "whose comma may be that of decimals or of thousands: say --thousands ,"
 PLAIN = ("3", "4")
+NAME = "the patient's, first"  # which is quoted after an option
 
 
 class Case(NamedTuple):
@@ -160,6 +162,12 @@ def test_a_column_is_understood_or_refused_with_the_way_out(name: str, tmp_path:
         assert any(f"--{option} x" in str(refused.value) for option in ("drop", "date"))
         dropped = Task.from_table(columns, Roles("y", drop=["x"]))
         assert "x" not in dropped.features
+        advised = re.findall(r"--(\w+) x\b", str(refused.value))
+        asked = DeclaredTypes(*((NAME,) if value == ("x",) else value for value in case.asked))
+        named = columns.rename_columns([NAME, *columns.column_names[1:]])
+        with pytest.raises(InputError) as refused:
+            Task.from_table(named.replace_schema_metadata(columns.schema.metadata), Roles("y"), asked)
+        assert all(write_option(option, NAME) in str(refused.value) for option in advised)
         return
     task = Task.from_table(columns, Roles("y"), case.asked)
     if isinstance(case.expected, tuple):
