@@ -170,6 +170,7 @@ def test_a_damaged_account_or_log_of_an_unfinished_run_is_set_aside(whole: Path,
     (run / ACCOUNT).write_text(json.dumps(put(fits="many")(json.loads((run / ACCOUNT).read_text()))))
     (run / "manifest.json").unlink()
     assert run_in(run).execution["damaged"] == [ACCOUNT, part]
+    assert not (run / part).exists()
     assert results(run) == results(whole)
 
 

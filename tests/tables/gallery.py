@@ -32,6 +32,8 @@ CASES = [("Ill", "well", "ill")[i % 3] for i in range(N)]
 SPACED = [("type 1", "type 2", "type1")[i % 3] for i in range(N)]
 NUMBERS = [("01", "2", "1")[i % 3] for i in range(N)]
 WORDS = [("red", "green", "blue")[i % 3] for i in range(N)]
+HIGH = ["high" if i == 9 else str(i % 7) for i in range(N)]
+RUSSIAN = [("за", "против")[i // 2 % 2] for i in range(N)]
 GAPS = ["NA", "?", "-", "n/a", "null", "nan", "3", "4"]
 SEVENS = [str(i % 7) for i in range(N)]
 
@@ -135,12 +137,7 @@ def svmlight(folder: Path) -> Path:
 GALLERY = (
     Exhibit("gaps written in six ways", text(lambda i: GAPS[i % 8])),
     Exhibit("amounts in several units", text(lambda i: f"{'$€'[i % 2]}{i % 7}")),
-    *settle(
-        "a word among numbers",
-        text(lambda i: "high" if i == 9 else SEVENS[i]),
-        "said to be a gap",
-        "--numeric col",
-    ),
+    *settle("a word among numbers", text(HIGH), "said to be a gap", "--numeric col"),
     Exhibit("codes that look like numbers", text(lambda i: str(100 + i % 3)), "--categorical col"),
     Exhibit("infinity", text(lambda i: "inf" if i == 4 else str(i % 7))),
     Exhibit("a number beyond all measure", text(lambda i: "1e+300" if i == 4 else str(i % 7))),
@@ -181,12 +178,7 @@ GALLERY = (
     Exhibit("a single label", text(labels=["ill"] * N)),
     Exhibit("separators of two kinds", text(WORDS, first="a;x", labels=[f"{one};1" for one in Y])),
     Exhibit("Latin-1", text(lambda i: ("für", "wider")[i // 2 % 2], encoding="latin-1")),
-    *settle(
-        "Russian of Windows",
-        text(lambda i: ("за", "против")[i // 2 % 2], encoding="cp1251"),
-        "said",
-        "--encoding cp1251",
-    ),
+    *settle("Russian of Windows", text(RUSSIAN, encoding="cp1251"), "said", "--encoding cp1251"),
     Exhibit("text of a Mac", text(lambda i: ("für", "wider")[i // 2 % 2], encoding="mac_roman")),
     Exhibit("names in a comment", text(WORDS, first="# x")),
     Exhibit("two files joined", text(WORDS, below=("x,col,outcome", "1.5,red,ill"))),

@@ -22,8 +22,6 @@ import pytest
 from openpyxl import Workbook
 from pyarrow import parquet
 
-from ckcv_ray.tables import limits
-
 READ = """
 import json, os, resource, sys
 from pathlib import Path
@@ -98,10 +96,14 @@ def many_views(path: Path) -> None:
         writer.add_key_value_metadata({"ARROW:schema": base64.b64encode(schema).decode()})
 
 
+def save(path: Path, columns: dict[str, Any]) -> None:
+    parquet.write_table(pa.table(columns), path, store_schema=False)
+
+
 def misdeclared(path: Path) -> None:
     """A column written as optional and declared as required: Arrow aborts over its statistics."""
     optional, required = (b"\x25" + kind + b"\x18\x01a" for kind in (b"\x02", b"\x00"))
-    parquet.write_table(pa.table({"a": [1, 2]}), path, store_schema=False)
+    save(path, {"a": [1, 2]})
     content = path.read_bytes()
     assert content.count(optional) == 1
     path.write_bytes(content.replace(optional, required))
@@ -183,7 +185,8 @@ def far_corners(path: Path) -> None:
 
 
 ZEROS = pa.table({"a": np.zeros(400_000)})
-MOST_ROWS, MOST_COLUMNS = limits.MAX_TABLE_ROWS, limits.MAX_TABLE_COLUMNS
+MERGED = f"<mergeCells>{'<mergeCell/>' * 1_100_000}</mergeCells>"
+STRINGS = f"<sst>{'<t/>' * 1_200_000}</sst>"
 HOSTILE: dict[str, tuple[str, Callable[[Path], object], str]] = {
     "one line of 1 GB": ("a.csv", lambda p: holes(p, 10**9), "a line of more than 16 MiB"),
     "a million columns": ("a.csv", lambda p: text(p, ",".join("a" * 10**6) + "\n1\n"), "1,000,000 columns"),
@@ -195,16 +198,8 @@ HOSTILE: dict[str, tuple[str, Callable[[Path], object], str]] = {
     "a wide array": ("a.npz", lambda p: member(p, npy((64, 1 << 18), "|i1"), 1 << 24), "262,144 columns"),
     "an index of 10^9": ("a.svmlight", lambda p: text(p, "1 1:1\n-1 999999999:1\n"), "1,000,000,000 columns"),
     "an index of 60 thousand": ("a.svmlight", lambda p: text(p, "1 60000:1\n" * 2000), "takes more than"),
-    "a wide Parquet": (
-        "a.parquet",
-        lambda p: parquet.write_table(pa.table({f"a{i}": [1] for i in range(MOST_COLUMNS + 1)}), p),
-        "65,537 columns",
-    ),
-    "a long Parquet": (
-        "a.parquet",
-        lambda p: parquet.write_table(pa.table({"a": np.zeros(MOST_ROWS + 1, np.int8)}), p),
-        "10,000,001 rows",
-    ),
+    "a wide Parquet": ("a.parquet", lambda p: save(p, {str(i): [1] for i in range(65537)}), "65,537 columns"),
+    "a long Parquet": ("a.parquet", lambda p: save(p, {"a": np.zeros(10_000_001, "i1")}), "10,000,001 rows"),
     "a text many times": ("a.parquet", many_texts, "takes 3,125 MiB"),
     "a text view many times": ("a.parquet", many_views, "takes 3,125 MiB"),
     "pages said to be small": ("a.parquet", small_pages, "takes 1,200 MiB"),
@@ -217,16 +212,8 @@ HOSTILE: dict[str, tuple[str, Callable[[Path], object], str]] = {
     "17 million cells": ("a.xlsx", lambda p: workbook(p, f"<row>{'<c/>' * 17}</row>" * 10**6), "16,777,216"),
     "far corners": ("a.xlsx", far_corners, "1,048,576 rows and 16,384 columns"),
     "a row far below": ("a.xlsx", lambda p: workbook(p, '<row r="999999999"><c/></row>'), "1,048,576 rows"),
-    "merged cells": (
-        "a.xlsx",
-        lambda p: workbook(p, "", f"<mergeCells>{'<mergeCell/>' * 1_100_000}</mergeCells>"),
-        "or much else",
-    ),
-    "strings": (
-        "a.xlsx",
-        lambda p: workbook(p, "<row><c/></row>", "", f"<sst>{'<t/>' * 1_200_000}</sst>"),
-        "or much else",
-    ),
+    "merged cells": ("a.xlsx", lambda p: workbook(p, "", MERGED), "or much else"),
+    "strings": ("a.xlsx", lambda p: workbook(p, "<row><c/></row>", "", STRINGS), "or much else"),
     "a deep study file": ("a.toml", lambda p: text(p, "C = " + "[" * 10**6), "cannot read the study file"),
     "a long number": ("b.toml", lambda p: text(p, f"C = [0x{'f' * 10**4}]"), "a number of thousands"),
     "a study file of 8 GB": ("a.toml", lambda p: holes(p, 8 << 30), "more than 16 MiB"),

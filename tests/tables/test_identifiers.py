@@ -164,15 +164,8 @@ def test_no_message_writes_the_name_of_a_column_after_an_option_by_itself() -> N
     assert [one for each in found for one in each] == []
 
 
-PAIRS = [
-    ("01", "1"),
-    ("1.0", "1"),
-    ("1e3", "1000"),
-    ("+7", "7"),
-    ("-0", "0"),
-    ("true", "TRUE"),
-    ("2024-01-01 10:00", "2024-01-01 10:00:00"),
-]
+PAIRS = [("01", "1"), ("1.0", "1"), ("1e3", "1000"), ("+7", "7"), ("-0", "0"), ("true", "TRUE")]
+MOMENTS = ("2024-01-01 10:00", "2024-01-01 10:00:00")
 
 
 def write(path: Path, cells: list[str], name: str = "y") -> Path:
@@ -184,7 +177,7 @@ def write(path: Path, cells: list[str], name: str = "y") -> Path:
     return path
 
 
-@pytest.mark.parametrize("pair", PAIRS, ids=str)
+@pytest.mark.parametrize("pair", [*PAIRS, MOMENTS], ids=str)
 def test_two_names_do_not_become_one_group_or_category(tmp_path: Path, pair: tuple[str, str]) -> None:
     others = {"true": ["false"], "2024-01-01 10:00": [f"2024-02-0{i} 10:00" for i in range(1, 7)]}
     source = write(tmp_path / "a.csv", [*pair, *others.get(pair[0], map(str, range(10, 16)))], "code")

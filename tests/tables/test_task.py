@@ -240,14 +240,8 @@ def column(values, asked=NOTHING_ASKED):
     st.lists(st.one_of(st.none(), st.dates(date(1800, 1, 1), date(2200, 1, 1))), min_size=8, max_size=8),
 )
 def test_a_table_is_understood_again_from_the_columns_of_its_task(numbers, words, days):
-    columns = pa.table(
-        {
-            "x": pa.array([*numbers, 1.0, 2.0]),
-            "w": pa.array([*words, "a", "a"]),
-            "d": pa.array([*days, date(2000, 1, 1), None]),
-            "y": [*Y, 0, 1],
-        }
-    )
+    rows = {"x": [*numbers, 1.0, 2.0], "w": [*words, "a", "a"], "d": [*days, date(2000, 1, 1), None]}
+    columns = pa.table(rows | {"y": [*Y, 0, 1]})
     task = Task.from_table(columns)
     schema = Schema.from_json(json.loads(json.dumps([asdict(one) for one in task.schema])))
     again = Task.restore(task.columns(), Roles("y"), schema, salt=task.salt)
