@@ -94,18 +94,16 @@ def test_no_flipped_bit_ends_the_process_or_changes_a_record(log: Log, records: 
             assert {record.tobytes() for record in everything(log)[0]} <= known
 
 
-GROUPS = np.repeat(np.arange(12), 2)
+GROUPS, MORE = np.repeat(np.arange(12), 2), "more errors than rows"
+TOTALS = [  # of evaluations of groups or not, and what is said of them
+    *((GROUPS, (*errors, 0), MORE) for errors in ((2**63 - 1, 1), (2**62, 2**62))),
+    (GROUPS, (0, 0, 1 << 62), "exceeds the number of groups"),
+    (None, (0, 9), MORE),
+    (None, (0, 6), "more errors on a class than rows of it"),
+]
 
 
-@pytest.mark.parametrize(
-    ("groups", "totals", "message"),
-    [
-        *((GROUPS, (*errors, 0), "more errors than rows") for errors in ((2**63 - 1, 1), (2**62, 2**62))),
-        (GROUPS, (0, 0, 1 << 62), "exceeds the number of groups"),
-        (None, (0, 9), "more errors than rows"),
-        (None, (0, 6), "more errors on a class than rows of it"),
-    ],
-)
+@pytest.mark.parametrize(("groups", "totals", "message"), TOTALS)
 def test_totals_that_no_evaluation_has_are_refused(tmp_path, groups, totals, message):
     """With a sum of shares counts have 64 bits, of which two may sum to a number below 0."""
     study = STUDY if groups is not None else STUDY.replace(criterion="balanced")

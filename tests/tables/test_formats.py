@@ -69,18 +69,15 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, name: str) -> None:
     assert "\n" not in str(refused.value)
 
 
-@pytest.mark.parametrize(
-    ("option", "value", "suffixes"),
-    [
-        ("separator", ";", ["csv", "txt.gz"]),
-        ("sheet", "2", ["xlsx"]),
-        ("skip_rows", "2", ["csv", "txt.gz", "xlsx"]),
-        ("encoding", "cp1251", ["csv", "txt.gz"]),
-    ],
-)
-def test_what_a_file_does_not_say_is_said_for_some_formats(option, value, suffixes, tmp_path):
+OF_TEXT, OF_ALL = ("csv", "txt.gz"), ("csv", "txt.gz", "xlsx")
+OPTIONS = {"separator": (";", OF_TEXT), "encoding": ("cp1251", OF_TEXT), "sheet": ("2", ("xlsx",))}
+
+
+@pytest.mark.parametrize("option", [*OPTIONS, "skip_rows"])
+def test_what_a_file_does_not_say_is_said_for_some_formats(option: str, tmp_path: Path) -> None:
+    value, suffixes = OPTIONS.get(option, ("2", OF_ALL))
     reading = Reading(**{option: value})
-    for suffix in ("csv", "txt.gz", "xlsx", "parquet"):
+    for suffix in (*OF_ALL, "parquet"):
         assert reading.adapt(f"a.{suffix}") == (reading if suffix in suffixes else Reading())
     (tmp_path / "a.parquet").touch()
     with pytest.raises(InputError, match=rf"{option} is for \..* leave it out"):

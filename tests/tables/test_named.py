@@ -175,16 +175,16 @@ def test_a_plug_in_reads_what_begins_with_its_name(plug_ins):
 
 
 @pytest.mark.parametrize(
-    ("value", "messages"),
+    ("value", "reason"),
     [
         (f"{__name__}:read_badly", "a fault of the plug-in"),
         (f"{__name__}:read_nothing", "no attribute 'read_nothing'"),
         ("no_such_package:read", "No module named 'no_such_package'"),
     ],
 )
-def test_a_plug_in_that_fails_is_bad_input(plug_ins, value, messages):
+def test_a_plug_in_that_fails_is_bad_input(plug_ins, value, reason):
     plug_ins(letters=value)
-    with pytest.raises(InputError, match=f"{value} cannot read 'letters:ab': .*{messages}"):
+    with pytest.raises(InputError, match=f"{value} cannot read 'letters:ab': .*{reason}"):
         load_source("letters:ab")
 
 

@@ -48,14 +48,10 @@ class Frame:
 
 def test_arrays_lists_objects_and_frames_are_one_task():
     X, y = np.arange(16.0).reshape(8, 2), ["no", "yes"] * 4
-    tasks = [
-        Task.of(X, y),
-        Task.of(X.tolist(), tuple(y)),
-        Task.of([tuple(row) for row in X.astype(int).tolist()], np.array(y)),
-        Task.of(X.astype(object), np.array(y, dtype=object)),
-        Task.of(np.asfortranarray(X), y),
-        Task.of(Frame(X, ["x0", "x1"]), y),
-    ]
+    rows = [tuple(row) for row in X.astype(int).tolist()]
+    tables = (X, X.tolist(), rows, X.astype(object), np.asfortranarray(X), Frame(X, ["x0", "x1"]))
+    labels = (y, tuple(y), np.array(y), np.array(y, dtype=object), y, y)
+    tasks = list(map(Task.of, tables, labels))
     assert len({task.digest for task in tasks}) == 1
     assert tasks[0].features == ("x0", "x1")
     assert all(task.X.flags.c_contiguous for task in tasks)
@@ -135,13 +131,9 @@ def test_labels_are_sorted_and_numbered_in_that_order(kind, larger_first):
     smaller, larger = TARGETS[kind]
     values = [larger, smaller] * 4 if larger_first else [smaller, larger] * 4
     expected = [int(value == larger) for value in values]
-    for task in (
-        Task.from_table(plain_columns(y=values)),
-        Task.of(np.eye(8), values),
-        Task.of(np.eye(8), np.array(values)),
-        Task.of(np.eye(8), np.array(values, dtype=object)),
-        Task.from_table(plain_columns(y=pa.array(values).dictionary_encode())),
-    ):
+    tables = (plain_columns(y=labels) for labels in (values, pa.array(values).dictionary_encode()))
+    arrays = (values, np.array(values), np.array(values, dtype=object))
+    for task in (*map(Task.from_table, tables), *(Task.of(np.eye(8), labels) for labels in arrays)):
         assert task.classes == (smaller, larger)
         assert [type(label) for label in task.classes] == [type(smaller)] * 2
         assert task.y.tolist() == expected
