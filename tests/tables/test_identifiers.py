@@ -41,33 +41,22 @@ def draw_names(n_names: int, n: int, most: int) -> np.ndarray:
     return RNG.permutation(np.concatenate([names, RNG.choice(names, n - n_names)]))
 
 
+ROWS = np.arange(N)
 NUMBERED = [
-    ("x", np.arange(N)),
-    ("whatever", np.arange(N) + 1),
-    ("dose", np.arange(20)),
-    ("rownames", SHUFFLED),
+    *((name, SHUFFLED) for name in ("rownames", "Unnamed: 0", "patient_id")),
+    *(("id", names) for names in (np.arange(6), np.cumsum(1 + RNG.integers(0, 50, N)))),
+    ("x", ROWS),
+    ("whatever", ROWS + 1),
     ("", SHUFFLED + 7),
-    ("Unnamed: 0", SHUFFLED),
-    ("patient_id", SHUFFLED),
-    ("id", np.arange(6)),
-    ("id", np.cumsum(1 + RNG.integers(0, 50, N))),
+    ("dose", np.arange(20)),
 ]
 MEASURED = [
-    ("x", SHUFFLED),
-    ("x", 2 * np.arange(N)),
-    ("x", np.arange(N) + 2),
-    ("x", np.arange(N)[::-1]),
-    ("x", np.arange(N) + 0.5),
-    ("x", np.append(np.arange(N - 1.0), np.nan)),
-    ("x", np.append(np.arange(N - 1), 0)),
-    ("dose", np.arange(19)),  # few rows may be numbered by chance
-    ("day_of_year", np.arange(N) + 1),
-    ("Time", np.arange(N)),
-    ("t", np.arange(N) + 1),
-    ("year", np.arange(N) + 1785),
-    ("id", np.zeros(1)),
-    ("id", RNG.integers(0, 20, N)),
+    *(("x", values) for values in (SHUFFLED, 2 * ROWS, ROWS + 2, ROWS[::-1], ROWS + 0.5)),
+    *(("x", np.append(ROWS[:-1], last)) for last in (np.nan, 0)),
+    *((name, ROWS + first) for name, first in (("Time", 0), ("day_of_year", 1), ("t", 1), ("year", 1785))),
+    *(("id", names) for names in (np.zeros(1), RNG.integers(0, 20, N))),
     ("patient_id", RNG.permutation(9 * N)[:N]),
+    ("dose", np.arange(19)),  # few rows may be numbered by chance
 ]
 
 
