@@ -15,13 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ckcv_ray.core.arrays import Values
 from ckcv_ray.core.measures import Score
-from ckcv_ray.core.percent import (
-    NOT_SET,
-    ceil_percent,
-    floor_percent,
-    format_percent,
-    format_row,
-)
+from ckcv_ray.core.percent import NOT_SET, ceil_percent, floor_percent, format_percent, format_row
 from ckcv_ray.errors import InputError, pluralize, printable
 from ckcv_ray.records.candidates import per_k
 from ckcv_ray.runs.certified import Certified

@@ -15,14 +15,7 @@ from ckcv_ray.claims.rules import Rule, parse_rule
 from ckcv_ray.core.arrays import Index, Limits, Values
 from ckcv_ray.core.bounds.paired import Compared, compare_scores
 from ckcv_ray.core.draws import BEST_OF_ROWS, Draws
-from ckcv_ray.core.intervals import (
-    BBC,
-    INTERVALS,
-    LEVEL,
-    bound_score,
-    compute_interval,
-    correct_best,
-)
+from ckcv_ray.core.intervals import BBC, INTERVALS, LEVEL, bound_score, compute_interval, correct_best
 from ckcv_ray.core.measures import Score
 from ckcv_ray.core.percent import format_score
 from ckcv_ray.core.resampling.base import Term

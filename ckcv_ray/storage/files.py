@@ -31,14 +31,7 @@ import pyarrow as pa
 from filelock import FileLock, Timeout
 
 from ckcv_ray.errors import CKCVError, InputError, RunError, StoreError, UnreachableError
-from ckcv_ray.tables.objects import (
-    AT_ONCE,
-    Bucket,
-    Returned,
-    ask_at_once,
-    is_address,
-    parse_address,
-)
+from ckcv_ray.tables.objects import AT_ONCE, Bucket, Returned, ask_at_once, is_address, parse_address
 from ckcv_ray.validation import as_path
 
 LOCK = ".lock"
