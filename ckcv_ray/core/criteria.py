@@ -40,7 +40,7 @@ from ckcv_ray.core.measures import (
     some_labels,
     to_text,
 )
-from ckcv_ray.core.options import Option, check_options, option
+from ckcv_ray.core.options import HasOptions, Option, option
 from ckcv_ray.core.percent import ceil_percent, format_level, format_number, round_bound
 from ckcv_ray.errors import InputError, cut
 from ckcv_ray.validation import number
@@ -83,10 +83,11 @@ DELTA = Option(_delta, "Failure probability of each bound.", float)
 
 
 @dataclass(frozen=True)
-class Criterion(ABC):
+class Criterion(HasOptions, ABC):
     """A quantity to minimise over candidates: the base of every criterion, a frozen dataclass.
 
     Units are what is scored in a split: the number of rows or groups, the same in all splits of a fold size.
+    The value of a split is U at its total loss, unless ``least`` and ``transfer`` are overridden as well.
 
     Attributes:
         measure: gives the totals from which values are computed; of groups with their losses.
@@ -111,9 +112,6 @@ class Criterion(ABC):
 
     delta: float = option(0.05, DELTA)
 
-    def __post_init__(self) -> None:
-        check_options(self)
-
     def on(self, classes: Sequence[object]) -> Self:
         """Return the canonical form for a task with these classes; here itself.
 
@@ -126,13 +124,22 @@ class Criterion(ABC):
     def value(self, totals: Counts, units: UnitCounts) -> Values:
         """Return the non-negative values of totals (..., columns) on ``units`` each."""
 
-    @abstractmethod
+    def table(self, units: UnitCounts) -> Values:
+        """Return U(0; units), U(1; units), ... U(units; units)."""
+        return _table(int(units), self.delta)
+
     def least(self, units: UnitCounts) -> float | Values:
         """Return the smallest possible value, that of a split of ``units`` without loss, or of each split."""
+        return float(self.table(units)[0])
 
-    @abstractmethod
     def transfer(self, values: Values, units: UnitCounts, target_units: UnitCounts) -> Values:
-        """Return the values expected on ``others``, given those on ``units``, each of all splits."""
+        """Return the values expected on ``target_units``, given those on ``units``, each of all splits.
+
+        They are at the same mean losses, interpolated between counts.
+        """
+        here, there = self.table(units), self.table(target_units)
+        loss = np.interp(values, here, np.arange(len(here))) / units
+        return np.asarray(np.interp(loss * target_units, np.arange(len(there)), there))
 
     def state_l_ee(self, l_ee: float, n_splits: int, independent: bool = True) -> str:
         """Return the sentence that says what L_EE is, and that it is not proven.
@@ -159,25 +166,7 @@ class Criterion(ABC):
         return fsum(values) / len(values)  # rounded once: the same in any order
 
 
-class SplitBound(Criterion):
-    """The base of a mean over the splits of U at the total loss of each, ascending."""
-
-    def table(self, units: UnitCounts) -> Values:
-        """Return U(0; units), U(1; units), ... U(units; units)."""
-        return _table(int(units), self.delta)
-
-    def least(self, units: UnitCounts) -> float:
-        """Return the first value of the table."""
-        return float(self.table(units)[0])
-
-    def transfer(self, values: Values, units: UnitCounts, target_units: UnitCounts) -> Values:
-        """Return the values on ``others`` at the same mean losses, interpolated between counts."""
-        here, there = self.table(units), self.table(target_units)
-        loss = np.interp(values, here, np.arange(len(here))) / units
-        return np.asarray(np.interp(loss * target_units, np.arange(len(there)), there))
-
-
-class MeanBound(SplitBound):
+class MeanBound(Criterion):
     """The mean over the splits of Clopper-Pearson bounds on the error."""
 
     name = "error"
@@ -191,10 +180,9 @@ class MeanBound(SplitBound):
         return np.asarray(self.table(units)[np.sum(totals, axis=-1)])
 
 
-class MeanShare(SplitBound):
+class MeanShare(MeanBound):
     """The form of ``MeanBound`` for groups: the loss of a group is the share of its rows that are wrong."""
 
-    name = MeanBound.name
     bound = "loss"
     l_ee_is = (
         "the paper's figure for groups, the mean over {n} splits of Clopper-Pearson's {level} formula at the "
@@ -313,7 +301,7 @@ def _costs(name: str, value: object) -> str:
 
 
 @dataclass(frozen=True)
-class MeanCost(SplitBound):
+class MeanCost(Criterion):
     """The mean over the splits of U at the total cost of the decisions, each as a share of the largest cost.
 
     Attributes:
@@ -366,12 +354,24 @@ class MeanCost(SplitBound):
         return _value_losses(losses, units, self.delta)
 
 
-class MeanLoss(Criterion):
-    """The base of a mean over the splits of the mean loss itself, which is no bound."""
+class MeanError(Criterion):
+    """The mean over the splits of the share of wrong rows: the usual figure of cross validation, no bound.
 
+    Of two candidates of one fold size with equally many wrong rows over all splits the means are equal in
+    every bit, however the errors are distributed: a split's value is the number of its errors times 1 / m,
+    which is rounded down to a multiple of 1 / ``FINEST``.
+    """
+
+    name = "mean_error"
     bound = "none"
+    l_ee_is = MEAN_ERROR.format("wrong rows")
     minimised = "mean error on the select sets (minimised; no bound)"
     estimated = "mean error on the estimate sets; no bound"
+
+    def value(self, totals: Counts, units: UnitCounts) -> Values:
+        """Return the share of wrong rows, counting the errors of all classes together."""
+        weight = (FINEST // units) / FINEST  # 1 / units rounded down: its product with a count is exact
+        return np.asarray(np.sum(totals, axis=-1) * weight)
 
     def least(self, units: UnitCounts) -> float:
         """Return 0."""
@@ -382,29 +382,11 @@ class MeanLoss(Criterion):
         return values
 
 
-class MeanError(MeanLoss):
-    """The mean over the splits of the share of wrong rows: the usual figure of cross validation, no bound.
-
-    Of two candidates of one fold size with equally many wrong rows over all splits the means are equal in
-    every bit, however the errors are distributed: a split's value is the number of its errors times 1 / m,
-    which is rounded down to a multiple of 1 / ``FINEST``.
-    """
-
-    name = "mean_error"
-    l_ee_is = MEAN_ERROR.format("wrong rows")
-
-    def value(self, totals: Counts, units: UnitCounts) -> Values:
-        """Return the share of wrong rows, counting the errors of all classes together."""
-        weight = (FINEST // units) / FINEST  # 1 / units rounded down: its product with a count is exact
-        return np.asarray(np.sum(totals, axis=-1) * weight)
-
-
-class MeanGroupError(MeanLoss):
+class MeanGroupError(MeanError):
     """The form of ``MeanError`` for groups: the mean over the splits, and in each over the groups, of the
     share of a group's rows that are wrong.
     """
 
-    name = MeanError.name
     l_ee_is = MEAN_ERROR.format("the wrong rows of a group, each group counted once")
 
     def value(self, totals: Counts, units: UnitCounts) -> Values:

@@ -38,7 +38,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ckcv_ray.core.arrays import ONE, Classes, Index, Numbers, Values
-from ckcv_ray.core.options import check_options, option
+from ckcv_ray.core.options import HasOptions, option
 from ckcv_ray.errors import InputError, cut
 from ckcv_ray.validation import check_count, number, quote, suggest
 
@@ -684,7 +684,7 @@ def _check_digest(name: str, value: object) -> str:
 
 
 @dataclass(frozen=True)
-class OwnScore:
+class OwnScore(HasOptions):
     """A function of the true labels and the predicted ones, each (rows,), that returns a number: a loss.
 
     If it has a parameter ``probability``, that is the probability of each class, (rows, n_classes), in the
@@ -699,9 +699,6 @@ class OwnScore:
     name: str
     digest: str = option("", _check_digest, "Digest of the function.")
     function: Function | None = field(default=None, compare=False)
-
-    def __post_init__(self) -> None:
-        check_options(self)
 
     @classmethod
     def of(cls, function: object) -> "OwnScore":

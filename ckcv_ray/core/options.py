@@ -80,6 +80,13 @@ def check_options(part: object) -> None:
             object.__setattr__(part, name, declared.metadata["option"].check(name, value))
 
 
+class HasOptions:
+    """The base of what has options, which are checked when it is made."""
+
+    def __post_init__(self) -> None:
+        check_options(self)
+
+
 def get_values(part: object, fixed: bool = False) -> dict[str, object]:
     """Return the values of a part's options, by name; ``fixed`` leaves out those that may grow."""
     return {

@@ -364,7 +364,7 @@ def plan_problem(problem: Problem, workers: Sequence[int] = WORKERS) -> Plan:
     seconds = sum(outcome.seconds for outcome in outcomes) + expected.seconds
     if problem.budget is None:
         seconds *= every / some
-    stages, effort = 2 if problem.study.exhaustive else 1, problem.study.effort
+    stages, effort = 2 if problem.study.search.exhaustive else 1, problem.study.effort
     by_effort: dict[int, float] = {}
     if effort is not None and (rounds := expected.rounds) is not None and effort < problem.n_evaluations:
         for another in (max(problem.least_effort, effort // 4), min(4 * effort, problem.n_evaluations)):
@@ -414,7 +414,7 @@ def _seconds_of_refits(problem: Problem, rates: Rates) -> float:
     longest = [max(learner.space.lengths) for learner in problem.learners.values()]
     refits = problem.sizes[0].n_splits * np.array(longest) * problem.cost(Stage.REFIT, 0)
     seconds = max(rates.seconds_for(cost) for cost in np.diag(refits))
-    if problem.study.exhaustive:
+    if problem.study.search.exhaustive:
         costs = [size.n_splits * problem.cost(Stage.ESTIMATE, j) for j, size in enumerate(problem.sizes)]
         seconds += rates.seconds_for(problem.settings_per_learner * np.sum(costs, axis=0))
     return seconds

@@ -16,7 +16,7 @@ from ckcv_ray.core.arrays import Index, Values
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.core.selection import select_settings
 from ckcv_ray.engine.queue import Batch, Progress, Queue
-from ckcv_ray.records.record import Failure, Outcome, Records
+from ckcv_ray.records.record import Failure
 from ckcv_ray.study.parts import EACH
 from ckcv_ray.study.problem import INNER, OUTER, PERMUTED, Problem
 
@@ -75,12 +75,6 @@ class FullQueue(Queue):
             self._begin(OUTER)
             batch = super().plan(workers, least)
         return batch
-
-    def take(self, outcome: Outcome) -> Records:
-        """Enter records and failures; return the records that are new."""
-        new = self.ledger.enter(outcome.records)
-        self.ledger.note(outcome.failures)
-        return outcome.records[new]
 
     def expect_left(self) -> float:
         """Return the seconds of this phase expected to be left for one worker; inf if not yet known."""

@@ -242,13 +242,13 @@ class Queue(Supply):
         self._waiting: Waiting
         self.begin(units)
 
-    @abstractmethod
-    def take(self, outcome: Outcome) -> Records:
-        """Take what came back, in any order and any number of times; return the records that are new."""
+    def follow(self, outcome: Outcome, lost: Sequence[Failure]) -> None:
+        """Follow up on an outcome that is in the ledger; ``lost`` is what failed and has no record."""
 
     def add(self, outcome: Outcome) -> Records:
-        """Add the outcome of a batch; return its new records."""
-        new = self.take(outcome)
+        """Add the outcome of a batch, in any order and any number of times; return its new records."""
+        new = outcome.records[self.ledger.enter(outcome.records)]
+        self.follow(outcome, self.ledger.note(outcome.failures))
         if outcome.seconds:  # records read from a log have no time
             self.rates.add(outcome.seconds, self.count_cost(outcome), outcome.by_learner)
         self.fits += outcome.fits

@@ -83,11 +83,9 @@ class RaceQueue(Queue):
             self._left = self.expect_left()
         return new
 
-    def take(self, outcome: Outcome) -> Records:
-        """Enter records and failures; return the records that are new."""
-        records = outcome.records
-        new = self.ledger.enter(records)
-        criterion = self.problem.criterion
+    def follow(self, outcome: Outcome, lost: Sequence[Failure]) -> None:
+        """Enter values and failures into the selection."""
+        records, criterion = outcome.records, self.problem.criterion
         for estimate, size, here in divide_records(records):
             if not estimate:
                 split, path, step = (records[name][here] for name in POSITIONS[1:])
@@ -95,9 +93,8 @@ class RaceQueue(Queue):
                 units = units[split] if isinstance(units, np.ndarray) else units
                 values = criterion.value(records["totals"][here], units)
                 self.selection.enter(size, split, path, step, values)
-        self.exclude(self.ledger.note(outcome.failures))
+        self.exclude(lost)
         self.selection.refresh()
-        return records[new]
 
     def expect_left(self) -> float:
         """Return the seconds of selection expected to be left for one worker; 0 once decided."""
@@ -138,7 +135,7 @@ class RaceQueue(Queue):
 
     def _estimate_units(self) -> Iterator[Unit]:
         """Generate a unit for each split with estimates neither held nor failed, if exhaustive."""
-        if not self.problem.study.exhaustive:
+        if not self.problem.study.search.exhaustive:
             return
         every = tuple(enumerate(self.problem.learner.space.lengths))
         for j in range(len(self.problem.sizes)):
@@ -200,10 +197,9 @@ class BudgetQueue(RaceQueue):
         """Return the next batch of the round; empty if none is available now, or none is left."""
         return super().plan(workers, least) if self.racing else Queue.plan(self, workers, least)
 
-    def take(self, outcome: Outcome) -> Records:
-        """Enter records and failures, and begin the rounds that follow; return the records that are new."""
-        new = self.ledger.enter(outcome.records)
-        self.exclude(self.ledger.note(outcome.failures))
+    def follow(self, outcome: Outcome, lost: Sequence[Failure]) -> None:
+        """Enter values and failures into the selection, and begin the rounds that follow."""
+        self.exclude(lost)
         if self.racing:
             raced = range(len(self.problem.sizes))  # records of screens may arrive again, or late
             for estimate, size, _ in divide_records(outcome.records):
@@ -212,7 +208,6 @@ class BudgetQueue(RaceQueue):
         while not self.racing and next(self.list_missing(), None) is None:
             self.conclude_round()
         self.selection.refresh()
-        return outcome.records[new]
 
     def exclude(self, failures: Iterable[Failure]) -> None:
         """Enter failures into the selection, of steps that take part in it."""
@@ -255,8 +250,10 @@ class BudgetQueue(RaceQueue):
         """Begin a round: its effort is taken from what is left, and what has no record is to be computed."""
         self.rounds.append(following)
         self.rates.forget()  # settings that go on may cost a hundredth of those that do not
-        for position, more in _extend(self.wanted, following).items():
-            self.left -= self.weigh(position, more)
+        for position, lengths in following.lengths.items():
+            here = self.wanted[position][: following.n_splits[position]]
+            self.left -= self.weigh(position, np.maximum(lengths - here, 0).sum(axis=0))
+            np.maximum(here, lengths, out=here)
         if not self.racing:
             self.begin(self.list_missing())
 
@@ -426,16 +423,6 @@ class BudgetQueue(RaceQueue):
         split, path, step = np.nonzero(wanted & (values >= 0))
         if len(split):
             self.selection.enter(size, split, path, step, values[split, path, step])
-
-
-def _extend(wanted: list[Lengths], following: Round) -> dict[int, Lengths]:
-    """Add what a round computes to what is wanted; return what it adds, summed over splits, by position."""
-    added = {}
-    for position, lengths in following.lengths.items():
-        here = wanted[position][: following.n_splits[position]]
-        added[position] = np.maximum(lengths - here, 0).sum(axis=0)
-        np.maximum(here, lengths, out=here)
-    return added
 
 
 def describe_failures(failures: Sequence[Failure], problem: Problem) -> str:

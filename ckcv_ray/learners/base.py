@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from ckcv_ray.core import options
 from ckcv_ray.core.arrays import Classes, Index, agree
 from ckcv_ray.core.measures import Kind, Measure, Output, Outputs
-from ckcv_ray.core.options import register_part
+from ckcv_ray.core.options import HasOptions, register_part
 from ckcv_ray.tables.columns import Rows
 from ckcv_ray.tables.task import Task
 from ckcv_ray.validation import MOST
@@ -253,7 +253,7 @@ class Codec(ABC, Generic[Fitted]):
         return agree(self.write(a), self.write(b), rounding)
 
 
-class Learner(ABC):
+class Learner(HasOptions, ABC):
     """What is fitted: a frozen dataclass that is part of a study; its fields are its options.
 
     The parts are made from the fields when they are first asked for, and kept: they are no part of equality,

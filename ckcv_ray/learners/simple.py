@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from ckcv_ray.core.arrays import Index, Values
 from ckcv_ray.core.measures import Kind, Output, Outputs
-from ckcv_ray.core.options import check_options, option
+from ckcv_ray.core.options import option
 from ckcv_ray.learners.base import (
     CONVERGED,
     Cells,
@@ -200,9 +200,6 @@ class Ridge(SimpleLearner):
     alpha: tuple[float, ...] = option(
         PENALTIES, grid, "Penalties of ridge, in the same form as C.", inside="param"
     )
-
-    def __post_init__(self) -> None:
-        check_options(self)
 
     @property
     def paths(self) -> Sequence[Sequence[Setting]]:

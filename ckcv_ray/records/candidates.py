@@ -61,7 +61,7 @@ def make_selection(problem: Problem) -> Selection:
         sizes,
         problem.learner.space.lengths,
         problem.own,
-        problem.study.exhaustive,
+        problem.study.search.exhaustive,
         problem.learner_of_paths,
         problem.references,
     )
@@ -237,12 +237,12 @@ def _verdict(problem: Problem, selection: Selection, j: int, estimates: Totals |
     """Return one size's outcomes, judged against the winner, or against the size's own best if reported."""
     winner, separate = selection.winner(), j in selection.own
     judge = selection.leaders[j] if separate else winner
-    verdict = _judge_size(selection, j, judge, keep_all=problem.study.exhaustive)
+    verdict = _judge_size(selection, j, judge, keep_all=problem.study.search.exhaustive)
     if estimates is not None:
         units = problem.units(Stage.ESTIMATE, j)
         at = (judge.path, judge.step, judge.size) if judge is not None else None
         for p, s in np.argwhere(np.all(estimates >= 0, axis=(0, -1))).tolist():
-            if problem.study.exhaustive or (p, s, j) == at:
+            if problem.study.search.exhaustive or (p, s, j) == at:
                 verdict["l_ee"][p, s] = problem.criterion.compute_l_ee(estimates[:, p, s], units)
     leader = selection.leaders[j]
     if leader is not None and (separate or leader == winner):

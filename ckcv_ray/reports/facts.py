@@ -929,7 +929,7 @@ def _tell_search(result: Certified) -> Iterator[Fact]:
         lost = f"; {row['failed']:,} of {row['candidates']:,} candidates failed" if row["failed"] else ""
         yield Fact("learner", f"{row['learner']}: {row['state']}, {came}{lost}", DETAILS)
     spans, on_test = per_k(result.candidates, result.problem), (test or {}).get("reported", {})
-    for k in result.study.report_k if result.problem.clip is None else ():
+    for k in result.study.search.report_k if result.problem.clip is None else ():
         row = next(row for row in spans if row["k_first"] <= k <= row["k_last"])
         if row["l_ms"] is not None:
             l_ee = "not available" if row["l_ee"] is None else ceil_percent(row["l_ee"])

@@ -1,7 +1,7 @@
 """From the selection to a finished run: refits, claims, and the files of both."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from math import inf
@@ -26,7 +26,7 @@ from ckcv_ray.engine.recorder import Conclusion, Recorder
 from ckcv_ray.errors import RunError, pluralize
 from ckcv_ray.learners.ensemble import Ensemble, Models
 from ckcv_ray.records.judged import HELD_OUT, HeldOut, count_judged, make_judged_schema, tabulate_held_out
-from ckcv_ray.records.record import Outcome, Records
+from ckcv_ray.records.record import Failure, Outcome
 from ckcv_ray.runs.certified import Certified
 from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.scored import Scored, add_row_values, summarize_scores, tabulate_settings
@@ -56,12 +56,11 @@ class RefitQueue(Queue):
         super().__init__(problem, units)
         self.recorder, self.stage, self.outcomes = recorder, stage, list[Outcome]()
 
-    def take(self, outcome: Outcome) -> Records:
+    def follow(self, outcome: Outcome, lost: Sequence[Failure]) -> None:
         """Keep a batch, and pass its records to the recorder, which knows those of scores already."""
         if not self.problem.scores:
             self.recorder.add(outcome._replace(members=()))
         self.outcomes.append(outcome)
-        return outcome.records
 
     def progress(self) -> Progress:
         """Return the progress of the run."""
@@ -229,7 +228,7 @@ def _write_results(
     reported = {
         k: found
         for leader, found in ensembles.items()
-        for k in problem.study.report_k
+        for k in problem.study.search.report_k
         if problem.sizes[leader.size].holds(k)
     }
     about = {**_describe_execution(problem, backend), "test": measure(ensemble, test, reported)}

@@ -22,7 +22,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 from ckcv_ray.core.arrays import Index
 from ckcv_ray.core.draws import Draws, hold_out
-from ckcv_ray.core.options import Option, check_options, option
+from ckcv_ray.core.options import HasOptions, Option, option
 from ckcv_ray.core.quantities import (
     Declared,
     find_quantity,
@@ -66,7 +66,7 @@ EFFORT = Option(
 
 
 @dataclass(frozen=True)
-class Search:
+class Search(HasOptions):
     """How candidates are compared: the base of every search.
 
     Attributes:
@@ -79,9 +79,6 @@ class Search:
     report_k: tuple[int, ...] = option(
         (), partial(folds, least=0), "Values of k whose own best is reported too, such as 5,10."
     )
-
-    def __post_init__(self) -> None:
-        check_options(self)
 
     def resolve(self, units: int, settings: int, sizes: int, n_splits: int) -> "Search":
         """Return the search that this one stands for, given the numbers of what is searched: itself."""
@@ -279,7 +276,7 @@ AUTO, HALF, THIRD = "auto", 0.5, 0.33
 MIN_HELD_OUT = 10  # rows, or groups: fewer prove nothing of use
 
 
-class Certification:
+class Certification(HasOptions):
     """A source of claims; its proof is in ``claims.certify``.
 
     Attributes:
@@ -302,7 +299,7 @@ class Certification:
     answer: str = ""
 
     def __post_init__(self) -> None:
-        check_options(self)
+        super().__post_init__()
         object.__setattr__(self, "claim", _complete_claims(self.claim, self.required, self.answer))
         of_two = [
             claim for claim, quantity in self.quantities.items() if quantity.by_class and quantity.two_classes

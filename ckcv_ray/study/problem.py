@@ -332,7 +332,7 @@ class Problem:
     @property
     def own(self) -> tuple[int, ...]:
         """Positions of the fold sizes whose own best candidate is reported."""
-        report = self.study.report_k
+        report = self.study.search.report_k
         return tuple(j for j, size in enumerate(self.sizes) if any(size.holds(k) for k in report))
 
     @property
@@ -720,11 +720,11 @@ def identify_data(table: Task, learned: Task) -> str:
 
 
 def _with_folds(study: Study, n: int, unit: str) -> Study:
-    check_folds("report_k", study.report_k, n, unit)
+    check_folds("report_k", study.search.report_k, n, unit)
     assert isinstance(study.resampling, CertifiableFolds)
     settings = sum(study.learner.space.lengths)
     resampling = study.resampling.choose_k(n, settings, study.delta).canonical(n, unit)
-    for k in study.report_k:
+    for k in study.search.report_k:
         if resampling.k is not None and k not in resampling.k:
             asked = ",".join(map(str, resampling.k))
             raise InputError(f"report_k={k} is not among k={asked}: add it to k to have it computed")

@@ -22,9 +22,9 @@ from ckcv_ray.core.criteria import Criterion, MeanBound
 from ckcv_ray.core.intervals import INTERVALS, check_interval
 from ckcv_ray.core.measures import SCORE_NAMES, Kind, OwnScore
 from ckcv_ray.core.options import (
+    HasOptions,
     Named,
     Option,
-    check_options,
     describe_part,
     get_values,
     option,
@@ -86,7 +86,7 @@ SEED = Option(partial(read_seed, most=MAX_SEED), "Seed of the splits, or random.
 
 
 @dataclass(frozen=True)
-class BaseStudy:
+class BaseStudy(HasOptions):
     """What both kinds of studies have: what is fitted, how rows are divided, and how columns are encoded.
 
     Attributes:
@@ -134,7 +134,7 @@ class BaseStudy:
     def __post_init__(self) -> None:
         for slot, part in self.parts.items():
             check_known_part(slot, part)
-        check_options(self)
+        super().__post_init__()
 
     @property
     def parts(self) -> dict[str, Named]:
@@ -301,19 +301,9 @@ class Study(BaseStudy):
         return self.delta / self.certification.n_shares
 
     @property
-    def report_k(self) -> tuple[int, ...]:
-        """Values of k whose own best candidate is reported."""
-        return self.search.report_k
-
-    @property
     def effort(self) -> int | None:
         """Evaluations that the search may cost; None without a budget, and for the default."""
         return self.search.effort if isinstance(self.search, Budget | Auto) else None
-
-    @property
-    def exhaustive(self) -> bool:
-        """Whether every evaluation is computed."""
-        return self.search.exhaustive
 
 
 def _read_resampling(name: str, value: Any) -> Resampling:
@@ -606,7 +596,7 @@ def _check_timeout(name: str, value: Any) -> float:
 
 
 @dataclass(frozen=True)
-class Execution:
+class Execution(HasOptions):
     """The way a study is run; nothing here changes a result.
 
     Attributes:
@@ -643,7 +633,7 @@ class Execution:
     )
 
     def __post_init__(self) -> None:
-        check_options(self)
+        super().__post_init__()
         for name in ("address", "workers"):
             value = getattr(self, name)
             if self.backend == "serial" and value not in (None, 1):

@@ -107,7 +107,7 @@ def observe(name: str) -> Values:
         values = describe(result) | {
             "predictions": {rule: digest(_predict(result, sample, rule)) for rule in (*rules, "random")}
         }
-        if study.exhaustive:
+        if study.search.exhaustive:
             values[f"{BITS}records"] = digest_log(out)
         return values | digest_files(out)
 

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ckcv_ray.core.arrays import Counts, Index
 from ckcv_ray.core.draws import Draws
-from ckcv_ray.core.options import Option, check_options, option
+from ckcv_ray.core.options import HasOptions, Option, option
 from ckcv_ray.errors import InputError
 from ckcv_ray.validation import as_array, boolean, integer, quote
 
@@ -114,7 +114,7 @@ class Term(NamedTuple):
     splits: NDArray[np.bool_]
 
 
-class Resampling(ABC):
+class Resampling(HasOptions, ABC):
     """A way to divide units: a frozen dataclass, part of a study.
 
     A new one has ``count_splits`` and ``split``, and states what differs from this class.
@@ -147,9 +147,6 @@ class Resampling(ABC):
 
     k: tuple[int, ...] | str | None = ()
     inner: "Resampling | None" = None
-
-    def __post_init__(self) -> None:
-        check_options(self)
 
     def __str__(self) -> str:
         """Return it as text such as kfold:10, without what has no place there."""
