@@ -30,13 +30,6 @@ def results() -> TextIO | None:
     return _results[0] if _results else sys.stdout
 
 
-def find_descriptor(stream: TextIO | None) -> int | None:
-    """Return the descriptor of a stream, for another process; None if there is none to give."""
-    with suppress(AttributeError, UnsupportedOperation):
-        return stream.fileno()  # type: ignore[union-attr]
-    return None
-
-
 @contextmanager
 def keep_results_apart() -> Iterator[None]:
     """Keep standard output for results: whatever else is written there goes to standard error.
@@ -49,8 +42,9 @@ def keep_results_apart() -> Iterator[None]:
         yield
         return
     before.flush()
-    saved = os.dup(STDOUT)
-    is_ours = find_descriptor(before) == STDOUT
+    saved, is_ours = os.dup(STDOUT), False
+    with suppress(AttributeError, UnsupportedOperation):  # it may have no descriptor
+        is_ours = before.fileno() == STDOUT
     kept = (
         os.fdopen(os.dup(STDOUT), "w", encoding=before.encoding, errors=before.errors) if is_ours else before
     )

@@ -708,7 +708,11 @@ class OwnScore(HasOptions):
             InputError: it is none, has no name or no source to know it by, or has the name of another score.
         """
         if isinstance(function, Mapping):
-            return cls._read(function)
+            name = function.get("name")
+            if not (set(function) == {"name", "digest"} and isinstance(name, str) and name.isidentifier()):
+                raise InputError(f"measure={quote(function)}: expected the name and the digest of a function")
+            _check_name(name)
+            return cls(name, function["digest"])
         name = getattr(function, "__name__", "")
         if not callable(function) or not name.isidentifier():
             raise InputError(
@@ -724,14 +728,6 @@ class OwnScore(HasOptions):
                 f"({error}): define it in a file or a notebook, with values that can be pickled"
             ) from None
         return cls(name, hashlib.sha256(source.encode() + kept).hexdigest(), function)
-
-    @classmethod
-    def _read(cls, described: Mapping[Any, Any]) -> "OwnScore":
-        name = described.get("name")
-        if not (set(described) == {"name", "digest"} and isinstance(name, str) and name.isidentifier()):
-            raise InputError(f"measure={quote(described)}: expected the name and the digest of a function")
-        _check_name(name)
-        return cls(name, described["digest"])
 
     def score(self, kind: Kind, labelled: Callable[[Classes], NDArray[np.generic]]) -> Score:
         """Return the score of the function on a task; ``labelled`` gives the original labels of classes.

@@ -68,6 +68,13 @@ class JudgedPart(NamedTuple):
             raise StoreError(f"a stored model predicts what is no class of its table: see {SEE}")
         return given._replace(label=label)
 
+    def sample(self, most: int, draws: np.random.Generator) -> "JudgedPart":
+        """Return at most so many of its rows."""
+        if len(self.y) <= most:
+            return self
+        rows = np.sort(draws.choice(len(self.y), most, replace=False))
+        return self._replace(X=self.X[rows], y=self.y[rows])
+
 
 class Judged(NamedTuple):
     """What classifiers gave for rows that they have not learned from."""
@@ -216,20 +223,13 @@ def permute_columns(judged: Judged, n_classes: int, seed: int) -> tuple[Values, 
 
 def _permute_part(part: JudgedPart, most: int, n_classes: int, draws: np.random.Generator) -> Values:
     """Return the rise of the share of wrong rows of one classifier, (permutations, d)."""
-    rows = np.arange(len(part.y))
-    if len(rows) > most:
-        rows = np.sort(draws.choice(len(rows), most, replace=False))
-    X, y = part.X[rows], part.y[rows]
-    (n, d), wrong = X.shape, _count_wrong(part, X, y, n_classes)
+    _, X, y, _ = sampled = part.sample(most, draws)
+    (n, d), wrong = X.shape, np.asarray(sampled.ask(X, n_classes).label != y)
     permuted = np.tile(X, (SHUFFLES * d, 1, 1))
     for i in range(SHUFFLES * d):
         permuted[i, :, i % d] = X[draws.permutation(n), i % d]
-    after = _count_wrong(part, permuted.reshape(-1, d), np.tile(y, SHUFFLES * d), n_classes)
+    after = np.asarray(part.ask(permuted.reshape(-1, d), n_classes).label != np.tile(y, SHUFFLES * d))
     return np.asarray(after.reshape(SHUFFLES, d, n).mean(axis=2) - wrong.mean())
-
-
-def _count_wrong(part: JudgedPart, X: Rows, y: Classes, n_classes: int) -> NDArray[np.bool_]:
-    return np.asarray(part.ask(X, n_classes).label != y)
 
 
 MAX_JUDGED = 5_000
@@ -237,9 +237,9 @@ MAX_JUDGED = 5_000
 
 def judge_rows(result: Certified) -> Judged:
     """Return the rows that the first claim counts, judged by the models that it is about."""
-    whole, phrase = _list_parts(result)
-    parts, total = _sample(whole, result.study.seed), sum(len(part.y) for part in whole)
-    kept = sum(len(part.y) for part in parts)
+    (whole, phrase), draws = _list_parts(result), np.random.default_rng(result.study.seed)
+    parts = [part.sample(-(-MAX_JUDGED // len(whole)), draws) for part in whole]
+    kept, total = (sum(len(part.y) for part in some) for some in (parts, whole))
     sampled = f"a random sample of {kept:,} of " if kept < total else ""
     problem, n_classes = result.problem, result.task.n_classes
     needs = result.learner.outputs & {RANK, PROBABILITY}
@@ -298,18 +298,6 @@ def _list_parts(result: Certified) -> tuple[list[JudgedPart], str]:
         sets.append(rows)
     total, distinct = sum(map(len, sets)), len(np.unique(np.concatenate(sets)))
     return parts, f"{total:,} rows of {pluralize(len(sets), 'estimate set')} ({distinct:,} different rows)"
-
-
-def _sample(parts: list[JudgedPart], seed: int) -> list[JudgedPart]:
-    """Return at most ``MAX_JUDGED`` rows, as many of each classifier as far as there are."""
-    most, sampled = -(-MAX_JUDGED // len(parts)), list[JudgedPart]()
-    draws = np.random.default_rng(seed)
-    for part in parts:
-        if len(part.y) > most:
-            rows = np.sort(draws.choice(len(part.y), most, replace=False))
-            part = part._replace(X=part.X[rows], y=part.y[rows])
-        sampled.append(part)
-    return sampled
 
 
 def _join(values: list[Values | None]) -> Values | None:

@@ -179,7 +179,9 @@ class RunFolder:
         """Return which run the folder belongs to, or None if there is no run.
 
         Raises:
-            StoreError: there is something else, or a run that this version cannot read.
+            LackingError: it names a learner, a claim or a package that is not known here, or may not be
+                imported.
+            StoreError: there is something else, a damaged run, or one that this version cannot read.
         """
         if not self.files.exists(STUDY):
             files = (name for name in self.files.walk(regular=False) if not _is_temporary(name))
@@ -189,7 +191,25 @@ class RunFolder:
                     "running the command that made it again repairs"
                 )
             return None
-        return read_identity(self.files)
+        content: dict[str, Any] = formats.read_json(self.files, STUDY)
+        with formats.guard_reading(self.files, STUDY):
+            if type(content["schema"]) is not int or content["schema"] != formats.SCHEMA_VERSION:
+                raise StoreError(
+                    f"{self.files.path(STUDY)}: schema {content['schema']!r}, and this version reads "
+                    f"{formats.SCHEMA_VERSION}: read it with ckcv_ray {quote(content.get('package'))}, by "
+                    "which it was made, or run the study again in another folder"
+                )
+            kind: type[AnyStudy] = Procedure if Procedure.kind in content else Study
+            try:
+                study = kind.from_json(content[kind.kind])
+            except AbsentError as error:
+                raise LackingError(f"{str(self)!r} needs what is not here: {error}") from None
+            identity = Identity(study, content["data"], content["run_id"])
+            if (expected := run_id(identity.study, identity.data_digest)) != identity.run_id:
+                raise ValueError(f"it names run {identity.run_id} but describes run {expected}")
+            if identity.to_json(content["package"]) != self.files.read(STUDY, formats.MAX_JSON_BYTES):
+                raise ValueError("it is not as a run writes it")
+        return identity
 
     def require(self, kind: str = "") -> Identity:
         """Return which run the folder belongs to.
@@ -571,34 +591,6 @@ class RunFolder:
 
     def _run_files(self) -> list[str]:
         return [name for folder in ("", *FOLDERS) for name in self.files.list(folder)]
-
-
-def read_identity(files: Files) -> Identity:
-    """Read the identity of a run.
-
-    Raises:
-        LackingError: it names a learner, a claim or a package that is not known here, or may not be imported.
-        StoreError: it is damaged, or written by another version.
-    """
-    content: dict[str, Any] = formats.read_json(files, STUDY)
-    with formats.guard_reading(files, STUDY):
-        if type(content["schema"]) is not int or content["schema"] != formats.SCHEMA_VERSION:
-            raise StoreError(
-                f"{files.path(STUDY)}: schema {content['schema']!r}, and this version reads "
-                f"{formats.SCHEMA_VERSION}: read it with ckcv_ray {quote(content.get('package'))}, by which "
-                "it was made, or run the study again in another folder"
-            )
-        kind: type[AnyStudy] = Procedure if Procedure.kind in content else Study
-        try:
-            study = kind.from_json(content[kind.kind])
-        except AbsentError as error:
-            raise LackingError(f"{str(files)!r} needs what is not here: {error}") from None
-        identity = Identity(study, content["data"], content["run_id"])
-        if (expected := run_id(identity.study, identity.data_digest)) != identity.run_id:
-            raise ValueError(f"it names run {identity.run_id} but describes run {expected}")
-        if identity.to_json(content["package"]) != files.read(STUDY, formats.MAX_JSON_BYTES):
-            raise ValueError("it is not as a run writes it")
-    return identity
 
 
 def make_results(

@@ -168,7 +168,8 @@ def _choose_learners(
     """Return the learners that are asked for.
 
     A name is that of a learner, the label of one in the earlier study, or a new label, of which
-    "LABEL.learner" is the learner; or it is an estimator of scikit-learn, whose class is its label.
+    "LABEL.learner" is the learner; or it is an estimator of scikit-learn, whose class is its label. It keeps
+    the values of the learner of its label in the earlier study, if that was of the same kind.
     """
     found: list[Asked] = []
     known = list_parts(SEVERAL) | {label: type(learner) for label, learner in before.items()}
@@ -188,7 +189,11 @@ def _choose_learners(
         _trust_named(getattr(kind, "spec", None))
         if label in [part.label for part in found]:
             raise InputError(f"{SEVERAL}={quote(asked[SEVERAL])} names {label} twice: leave one out")
-        found.append(Asked(SEVERAL, label, kind, _keep_values(label, kind, before, len(named) == 1) | kept))
+        if label in before and type(before[label]) is kind:
+            kept = get_values(before[label]) | kept
+        elif len(named) == len(before) == 1:  # a single one takes the place of a single one
+            kept = _share_values(next(iter(before.values())), kind) | kept
+        found.append(Asked(SEVERAL, label, kind, kept))
     return found
 
 
@@ -205,18 +210,6 @@ def _list_learners(learner: Any) -> Sequence[Any]:
     if isinstance(learner, str) and "," in learner:
         return [name.strip() for name in learner.split(",")]
     return learner if isinstance(learner, list | tuple) and learner else [learner]
-
-
-def _keep_values(label: str, kind: Any, before: Mapping[str, Learner], alone: bool) -> dict[str, Any]:
-    """Return the values that a learner keeps from an earlier study.
-
-    They are those of the learner of its label, if that was of the same kind; a single learner that takes the
-    place of a single one keeps what both have.
-    """
-    if label in before and type(before[label]) is kind:
-        return get_values(before[label])
-    (*_, last) = (None, *before.values())
-    return _share_values(last, kind) if alone and len(before) == 1 else {}
 
 
 def _hand_out_params(asked: Mapping[str, Any], parts: Sequence[Asked]) -> dict[str, Any]:

@@ -411,7 +411,9 @@ def _share(name: str, value: Any) -> float | str:
 
 
 def _claims(name: str, value: Any) -> tuple[str, ...]:
-    claims = _names(name, value) or CLAIMS[:1]
+    listed = sequence(name, value.split(",") if isinstance(value, str) else value, least=0, kind="names")
+    named = (str(parse_quantity(c) or c) if isinstance(c, str) else quote(c) for c in listed)
+    claims = tuple(dict.fromkeys(named)) or CLAIMS[:1]
     for claim in claims:
         asked, at, column = claim.partition("@")
         if at:
@@ -426,31 +428,20 @@ def _claims(name: str, value: Any) -> tuple[str, ...]:
     return claims
 
 
-def _names(name: str, value: Any) -> tuple[str, ...]:
-    listed = sequence(name, value.split(",") if isinstance(value, str) else value, least=0, kind="names")
-    return tuple(
-        dict.fromkeys(str(parse_quantity(c) or c) if isinstance(c, str) else quote(c) for c in listed)
-    )
-
-
 def _require(name: str, value: Any) -> str:
     expect(name, value, str, "a condition such as 'sensitivity>=0.9'")
-    if not value:
-        return ""
     if "," in value:
         raise InputError(
             f"{name}={quote(value)}: a cut-off is chosen for one condition: leave the others to accept, such "
             "as require=sensitivity>=0.9 and accept=specificity>=0.6"
         )
     known = [kind.name for kind in list_quantities() if kind.brings]
-    return str(parse_condition(name, value, known))
+    return str(parse_condition(name, value, known)) if value else ""
 
 
 def _answer(name: str, value: Any) -> str:
     expect(name, value, str, "a condition such as 'error<=0.05'")
-    if not value:
-        return ""
-    return str(parse_condition(name, value, known=("error",)))
+    return str(parse_condition(name, value, known=("error",))) if value else ""
 
 
 def _complete_claims(claims: tuple[str, ...], required: Condition | None, answer: str) -> tuple[str, ...]:
