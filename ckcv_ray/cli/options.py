@@ -17,7 +17,7 @@ from typing import Annotated, Any, TypeVar
 import typer
 
 from ckcv_ray.core.measures import Kind
-from ckcv_ray.core.options import Named, options
+from ckcv_ray.core.options import USUAL_PANEL, Named, options
 from ckcv_ray.engine.backend import choose_backend, reach
 from ckcv_ray.errors import InputError, StoreError
 from ckcv_ray.learners.base import ANY
@@ -292,15 +292,16 @@ def _parameters(kind: type[AnyStudy | Execution]) -> Iterator[Parameter]:
             names = ", ".join(_name_part(name, part) for name, part in choices.items())
             yield _parameter(slot, str, text.format(names), next(iter(choices)), panel)
     parts = [part for choices in offered.values() for part in choices.values()]
-    first: dict[str, Field[object]] = {}
+    first: dict[str, tuple[str, Field[object]]] = {}
     for part in (*parts, kind):  # several learners may have an option
-        first = {**first, **options(part), **first}
-    for name, field in first.items():
+        first |= {name: (part.panel, f) for name, f in options(part).items() if name not in first}
+    for name, (panel, field) in first.items():
         option, shown = field.metadata["option"], show_default(field)
         if kind is Procedure and option.single_default is not None:  # it may select nothing
             shown = f"{option.single_default}; {shown} where one is selected"
         if not option.inside:
-            yield _parameter(name, option.kind, option.help, shown, option.panel)
+            own = panel if option.panel == USUAL_PANEL else option.panel
+            yield _parameter(name, option.kind, option.help, shown, own)
 
 
 def show_default(field: Field[object]) -> str | None:

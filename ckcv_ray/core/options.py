@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar, cast
 
 from ckcv_ray.errors import InputError
 
+USUAL_PANEL = "Study"
 T = TypeVar("T")
 Part = TypeVar("Part")
 Kind = TypeVar("Kind", bound="type[Named]")
@@ -31,7 +32,8 @@ class Option(Generic[T]):
         kind: type of one value on the command line: str (also for lists), int, float or bool.
         default_text: the default as shown on the command line; None for the field's own.
         single_default: the same for a learner that is not selected from several settings, if it is another.
-        panel: heading that groups the option in ``--help``; None for those used most.
+        panel: heading that groups the option in ``--help``, by default that of its part; None for those used
+            most.
         may_grow: whether the value may be raised in an existing run folder: it has no part in the run_id.
         inside: the option in whose value this one is written, as in "budget:keep=0.5", and not by itself.
     """
@@ -40,7 +42,7 @@ class Option(Generic[T]):
     help: str
     kind: type = str
     default_text: str | None = None
-    panel: str | None = "Study"
+    panel: str | None = USUAL_PANEL
     may_grow: bool = False
     single_default: str | None = None
     inside: str = ""
@@ -82,6 +84,8 @@ def check_options(part: object) -> None:
 
 class HasOptions:
     """The base of what has options, which are checked when it is made."""
+
+    panel: ClassVar[str] = USUAL_PANEL  # of its options that name no other
 
     def __post_init__(self) -> None:
         check_options(self)

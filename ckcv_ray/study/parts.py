@@ -290,6 +290,7 @@ class Certification(HasOptions):
     """
 
     name: ClassVar[str]
+    panel: ClassVar[str] = "Certificate"
 
     claim: tuple[str, ...] = ()
     positive: str | None = None
@@ -381,7 +382,6 @@ class Certification(HasOptions):
 ACCEPT = Option(
     parse_conditions,
     "What must be proven, such as specificity>=0.6; else exit code 5 (proven not to hold) or 6.",
-    panel="Certificate",
 )
 
 
@@ -526,38 +526,30 @@ class Holdout(Certification):
     name: ClassVar[str] = "holdout"
 
     holdout_share: float | str = option(
-        AUTO, _share, "Share held out; auto: half of up to 400 rows, else a third.", panel="Certificate"
+        AUTO, _share, "Share held out; auto: half of up to 400 rows, else a third."
     )
-    claim: tuple[str, ...] = option(CLAIMS[:1], _claims, CLAIM_HELP, panel="Certificate")
+    claim: tuple[str, ...] = option(CLAIMS[:1], _claims, CLAIM_HELP)
     positive: str | None = option(
         None,
         _label,
         "Label of the class that sensitivity, ROC and figures are of.",
         default_text="the second in sorted order",
-        panel="Certificate",
     )
     require: str = option(
         "",
         _require,
         "Cut-off, proven, by sensitivity>=0.9, specificity, or ppv:0.02>=0.3 or npv at a prevalence.",
-        panel="Certificate",
     )
     accept: tuple[str, ...] = option((), ACCEPT)
     subgroups: tuple[str, ...] = option(
-        (),
-        parse_subgroups,
-        "Columns whose groups are certified too: sex,age:4 (in 4 bins).",
-        panel="Certificate",
+        (), parse_subgroups, "Columns whose groups are certified too: sex,age:4 (in 4 bins)."
     )
     holdout_bound: str = option(
         HOLDOUT_BOUNDS[0],
         partial(check_choice, allowed=HOLDOUT_BOUNDS),
         "Bound from held-out rows: clopper_pearson, or stevens (closer, by their order of draw).",
-        panel="Certificate",
     )
-    answer: str = option(
-        "", _answer, "Answer only confident rows, with error<=0.05 proven for them.", panel="Certificate"
-    )
+    answer: str = option("", _answer, "Answer only confident rows, with error<=0.05 proven for them.")
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -69,7 +69,6 @@ from ckcv_ray.validation import (
 MAX_SEED, MAX_SEED_OF_SCORES = 2**128 - 1, 2**63 - 1
 MAX_TOML_BYTES = 1 << 24
 LONGEST_SHOWN = 80
-PROCEDURE = "Procedure"  # panel of ``--help``
 MAX_PERMUTATIONS = 1_000_000
 
 
@@ -370,6 +369,7 @@ class Procedure(BaseStudy):
         "the study has no certification: its scores are computed by evaluate, or assess"
     )
     slots: ClassVar[tuple[str, ...]] = (SEVERAL,)
+    panel: ClassVar[str] = "Procedure"
 
     _: KW_ONLY
     resampling: Resampling = option(
@@ -391,23 +391,18 @@ class Procedure(BaseStudy):
         _read_name,
         "Measure by which a nested resampling selects settings.",
         default_text="the first measure",
-        panel=PROCEDURE,
     )
     select: str = option(
         ONE,
         partial(check_choice, allowed=(ONE, EACH)),
         "What is selected: one setting, the best on average over all splits, or another in each.",
-        panel=PROCEDURE,
     )
-    stratify: bool = option(
-        False, boolean, "Give each part of a split the same share of every class.", bool, panel=PROCEDURE
-    )
+    stratify: bool = option(False, boolean, "Give each part of a split the same share of every class.", bool)
     permutations: int = option(
         0,
         partial(integer, least=0, most=MAX_PERMUTATIONS),
         "How many times the target is permuted, such as 100, to test every mean score.",
         int,
-        panel=PROCEDURE,
     )
     interval: str = option(
         "",
@@ -415,29 +410,22 @@ class Procedure(BaseStudy):
         "A 95 % interval around every mean score: corrected_t or bbc, which are approximate and not "
         "proven, or clopper_pearson, of a single split; each for some resamplings.",
         default_text="none",
-        panel=PROCEDURE,
     )
-    seed: int = option(0, replace(SEED, check=partial(read_seed, most=MAX_SEED_OF_SCORES), panel=PROCEDURE))
+    seed: int = option(0, replace(SEED, check=partial(read_seed, most=MAX_SEED_OF_SCORES)))
     refit: str = option(
         "",
         _or_nothing(partial(check_choice, allowed=[BEST_MEAN])),
         "best: score every setting, and fit the best on all rows, for ckcv predict.",
         default_text="no model is kept",
-        panel=PROCEDURE,
     )
     choose: str = option(
         "",
         _or_nothing(lambda name, value: check_choose(value)),
         "With --refit: best by the first measure, or the simplest within one_se or tolerance:2% of it.",
         default_text=BEST_MEAN,
-        panel=PROCEDURE,
     )
     save_predictions: bool = option(
-        False,
-        boolean,
-        "Keep predictions for the rows that each split scores, in predictions.parquet.",
-        bool,
-        panel=PROCEDURE,
+        False, boolean, "Keep predictions for the rows that each split scores, in predictions.parquet.", bool
     )
 
     def __post_init__(self) -> None:
@@ -574,7 +562,6 @@ def check_kind(study: BaseStudy, kind: type[AnyStudy]) -> None:
 
 
 BACKENDS = ("auto", "ray", "serial")
-EXECUTION = "Execution"  # panel of ``--help``
 MIN_TIMEOUT = 0.1
 
 
@@ -607,21 +594,16 @@ class Execution(HasOptions):
             longer one is killed, and the fit counts as failed after a few attempts.
     """
 
+    panel: ClassVar[str] = "Execution"
+
     backend: str = option(
-        "auto",
-        partial(check_choice, allowed=BACKENDS),
-        "serial, ray, or auto (by estimated time).",
-        panel=EXECUTION,
+        "auto", partial(check_choice, allowed=BACKENDS), "serial, ray, or auto (by estimated time)."
     )
     workers: int | None = option(
-        None, partial(integer, least=1, most=MOST), "Number of worker processes.", int, "every CPU", EXECUTION
+        None, partial(integer, least=1, most=MOST), "Number of worker processes.", int, "every CPU"
     )
     address: str | None = option(
-        None,
-        _check_address,
-        "Ray cluster: host:port, or auto.",
-        default_text="RAY_ADDRESS or local",
-        panel=EXECUTION,
+        None, _check_address, "Ray cluster: host:port, or auto.", default_text="RAY_ADDRESS or local"
     )
     fit_timeout: float | None = option(
         None,
@@ -629,7 +611,6 @@ class Execution(HasOptions):
         "Seconds that one fit may take, such as 60, or a time such as 10m; a longer one has failed.",
         str,
         "no limit",
-        EXECUTION,
     )
 
     def __post_init__(self) -> None:

@@ -114,7 +114,9 @@ def test_every_option_of_every_part_is_on_the_command_line(parameters: dict[str,
             assert on_line.secondary_opts == []
             default = f" [default: {shown}]" if shown else ""
             assert on_line.help == option.help + default
-            assert on_line.rich_help_panel == option.panel
+            slot, part = CHOSEN[name]
+            of_part = PARTS[slot][part].panel if slot else Study.panel
+            assert on_line.rich_help_panel == (of_part if option.panel == USUAL_PANEL else option.panel)
             assert on_line.default is None
             assert on_line.is_flag == (option.kind is bool)
 
