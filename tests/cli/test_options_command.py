@@ -18,7 +18,7 @@ from ckcv_ray.cli import main as cli
 from ckcv_ray.cli import run as command_run
 from ckcv_ray.cli.main import FIRST
 from ckcv_ray.cli.options import list_offered, make_study, show_default
-from ckcv_ray.core.options import Option, list_names, options
+from ckcv_ray.core.options import USUAL_PANEL, Option, list_names, options
 from ckcv_ray.extend import NystroemSVM
 from ckcv_ray.study.options import FIELD_NAMES, SLOTS, list_parts
 from ckcv_ray.study.study import format_toml
