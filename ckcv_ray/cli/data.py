@@ -114,11 +114,6 @@ def read_rows_if_named(source: str | None, reading: Reading, needed: str) -> pa.
 
 
 def _read_stdin(reading: Reading) -> pa.Table:
-    """Read a table of text from standard input.
-
-    Raises:
-        InputError: it cannot be read.
-    """
     with NamedTemporaryFile(suffix=".csv") as file:
         while (content := sys.stdin.buffer.read(STDIN_BYTES)) and file.tell() <= MAX_TABLE_BYTES:
             file.write(content)

@@ -78,7 +78,7 @@ def describe_outcome(result: Result) -> str:
     return f"{first.name} {first.says}"
 
 
-HEADINGS = ("folder", "made by", "target", "rows", "state", "result", "last written")
+HEADINGS: tuple[str, ...] = ("folder", "made by", "target", "rows", "state", "result", "last written")
 LONGEST_CELL = 60
 
 
@@ -101,17 +101,15 @@ def list_folders(
         ckcv list --json
     """
     runs = list_runs(folder)
-    rows = [HEADINGS, *map(_format_run, runs)]
+    rows = [HEADINGS]
+    for run in runs:
+        made_by = "" if run.command is None else f"ckcv {run.command}"
+        n_rows = "" if run.rows is None else f"{run.rows:,}"
+        cells = run.folder, made_by, run.target or "", n_rows, run.state, run.result, run.date
+        rows.append(tuple(cut(plain(cell), LONGEST_CELL) for cell in cells))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
     wrong = [f"{plain(run.folder)}: {run.problem}" for run in runs if run.problem]
     lines += [pluralize(len(runs), "run folder"), *wrong]
     text = "\n".join(lines) if runs else f"no run folder in {folder} or below"
     show({"runs": [run._asdict() for run in runs]}, text, as_json)
-
-
-def _format_run(run: ListedRun) -> tuple[str, ...]:
-    rows = "" if run.rows is None else f"{run.rows:,}"
-    made_by = "" if run.command is None else f"ckcv {run.command}"
-    cells = (run.folder, made_by, run.target or "", rows, run.state, run.result, run.date)
-    return tuple(cut(plain(cell), LONGEST_CELL) for cell in cells)

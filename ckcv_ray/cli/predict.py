@@ -108,17 +108,14 @@ def _escape_text(table: pa.Table, safe: bool) -> pa.Table:
         if pa.types.is_dictionary(field.type):
             table = table.set_column(i, field.name, decode(table.column(i)))
         if is_text(table.schema.field(i).type):
-            table = table.set_column(i, field.name, _escape_column(table.column(i), safe))
+            labels = table.column(i).combine_chunks().dictionary_encode()
+            texts = labels.dictionary.to_pylist()
+            escape = not all(text.isprintable() for text in texts)
+            cells = pa.array([_format_cell(text, escape, safe) for text in texts], pa.string())
+            column = pa.DictionaryArray.from_arrays(labels.indices, cells).cast(pa.string())
+            table = table.set_column(i, field.name, column)
     names = [_format_cell(name, not name.isprintable(), safe) for name in table.column_names]
     return table.rename_columns(names)
-
-
-def _escape_column(column: pa.ChunkedArray, safe: bool) -> pa.Array:
-    labels = column.combine_chunks().dictionary_encode()
-    texts = labels.dictionary.to_pylist()
-    escape = not all(text.isprintable() for text in texts)
-    cells = pa.array([_format_cell(text, escape, safe) for text in texts], pa.string())
-    return pa.DictionaryArray.from_arrays(labels.indices, cells).cast(pa.string())
 
 
 def _format_cell(text: str, escape: bool, safe: bool) -> str:
@@ -206,11 +203,6 @@ def predict(
 def _read_table(
     task: Task, source: str, reading: Reading, thousands: str, keep: str | None, strict: bool
 ) -> Table:
-    """Read the table to predict.
-
-    Raises:
-        InputError: there is nothing to predict, or rows that cannot be judged are refused.
-    """
     columns = declare_cells(read_new_rows(source, reading), thousands=thousands)
     if not columns.num_rows:
         raise InputError(f"{source!r} has no rows to predict")

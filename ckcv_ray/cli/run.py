@@ -275,11 +275,7 @@ def _run(work: Work, out: str, execution: Execution, yes: bool, budget: str | No
 def _allow_effort(
     work: Work, execution: Execution, expected: forecast.Estimate, budget: str
 ) -> tuple[Work, forecast.Estimate]:
-    """Return the work with the effort that a limit of time allows, and what it is expected to take.
-
-    Raises:
-        InputError: the effort selects no candidate.
-    """
+    """Return the work with the effort that a limit of time allows, and what it is expected to take."""
     problem, seconds = work.problem, parse_seconds("budget", budget)
     everything = forecast.expect_everything(problem, expected)
     backend = choose_backend(execution, min(seconds, everything))

@@ -237,21 +237,16 @@ def _path(unit: Unit, inputs: Inputs, prepared: PreparedSplit, path: int, length
             return Evaluated(unit, path, 0, totals, fits.n_iter, fits.status, solving=solving)
         first = unit.first(length)
         if problem.scores:
-            held = _hold_out(unit, problem, prepared, path, fits.model(first))
+            learner = list(problem.learners.values())[int(problem.learner_of_paths[path])]
+            needs = frozenset({problem.task.target.output} | {Output.PROBABILITY} & learner.outputs)
+            outputs = fits.model(first).predict_outputs(problem.task.X[prepared.score], needs)
+            held = HeldOut(path, first, unit.split, outputs._replace(rank=None))
             return Evaluated(unit, path, first, solving=solving, held_out=(held,))
         members = [_member(unit, problem, prepared, fits.model(step)) for step in range(first, length)]
         totals = np.array([member.totals for member in members])
         kept = tuple(members) if unit.stage is Stage.REFIT else ()
         status = fits.status[first:]
         return Evaluated(unit, path, first, totals, fits.n_iter[first:], status, kept, solving=solving)
-
-
-def _hold_out(unit: Unit, problem: Problem, prepared: PreparedSplit, path: int, model: Model) -> HeldOut:
-    learner = list(problem.learners.values())[int(problem.learner_of_paths[path])]
-    needs = {problem.task.target.output} | {Output.PROBABILITY} & learner.outputs
-    step = dict(unit.paths)[path] - 1
-    outputs = model.predict_outputs(problem.task.X[prepared.score], frozenset(needs))
-    return HeldOut(path, step, unit.split, outputs._replace(rank=None))
 
 
 def _member(unit: Unit, problem: Problem, prepared: PreparedSplit, model: Model) -> Member:

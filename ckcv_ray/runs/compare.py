@@ -95,14 +95,7 @@ class Counted(NamedTuple):
 
 
 def _count_use(use: Use, folders: list[RunFolder], ledger: str | PathLike[str] | None) -> Counted:
-    """Count a use in the folders of the runs, or in a file of its own, in which nobody counts meanwhile.
-
-    Raises:
-        InputError: the uses among which delta is shared are spent, or their number is another; or delta is
-            shared and the use cannot be counted anywhere; or a file of uses would be too large, is in a run
-            folder, or in a folder that does not exist.
-        StoreError: a file of uses is damaged, or another comparison has just been counted there.
-    """
+    """Count a use in the folders of the runs, or in a file of its own, in which nobody counts meanwhile."""
     places: list[tuple[Files, str]] = [(folder.files, USES) for folder in folders]
     if ledger is not None:
         runs = [folder.files for folder in folders]

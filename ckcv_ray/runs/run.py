@@ -423,11 +423,7 @@ def compute(work: Work, execution: Execution, opened: Session | None = None) -> 
 
 
 def _stay_here(execution: Execution, opened: Session | None) -> Execution:
-    """Return the execution of a study whose learner only this process can import, and warn of it.
-
-    Raises:
-        InputError: other processes are asked for.
-    """
+    """Return the execution of a study whose learner only this process can import, and warn of it."""
     alone = replace(execution, backend="serial", workers=None, address=None, fit_timeout=None)
     on_ray = opened is not None and opened.together > SERIAL.together
     if on_ray or execution not in (alone, replace(alone, backend="auto")):

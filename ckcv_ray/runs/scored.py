@@ -337,10 +337,7 @@ class Scored(Result):
     def _estimate(self, score: Score, totals: Values, estimate: Callable[[Values], float]) -> float:
         """Return the weighted sum of what is estimated on the splits of each term, as the study corrects it.
 
-        Args:
-            score: what is estimated.
-            totals: of every split, (n_splits, n_totals).
-            estimate: takes the totals of the splits of a term.
+        ``totals`` are of every split, (n_splits, n_totals); ``estimate`` takes those of a term.
         """
         resampling, means = self.study.resampling, [estimate(totals[term.splits]) for term in self._terms]
         first, *rest = (term.factor * mean for term, mean in zip(self._terms, means, strict=True))

@@ -59,7 +59,6 @@ from ckcv_ray.storage.folder import CERTIFICATE, DATA, EXECUTION, MANIFEST, STUD
 from ckcv_ray.storage.log import LOG, name_part
 from ckcv_ray.storage.pages import REPORT, report_intact
 from ckcv_ray.storage.stream import STREAM, read_stream
-from ckcv_ray.study.parts import Holdout
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.study.study import Execution
 from ckcv_ray.tables.named import read
@@ -314,7 +313,9 @@ class Remake:
         else:
             self.compare_files(files)
             result.recomputed.append("candidates, judged rows and certificate, from the log and the models")
-        fits, claimed = list(_list_fits(problem, leader, table)), _find_claimed(predictions)
+        fits = list(_list_fits(problem, leader, table))
+        rules = [predictions.find_rule(claim).name for claim in problem.certification.claim] or [BEST]
+        claimed = {REFERENCES, *(REFIT if name == REFIT else BEST for name in rules)}
         if changed := self.compare_models(vars(fitted).items(), fits, claimed):
             others = {
                 kind: Ensemble(tuple(changed.get((kind, one.split), one) for one in ensemble.members))
@@ -530,15 +531,6 @@ def _fit_member(unit: Unit, inputs: Inputs) -> tuple[Ensemble]:
     for failure in outcomes[0].failures:
         raise RunError(failure.traceback)
     return (Ensemble(outcomes[0].members),)
-
-
-def _find_claimed(predictions: HeldOutPredictions) -> Collection[str]:
-    """Return the names of the ensembles that the claims of a study speak of."""
-    certification = predictions.problem.certification
-    if not isinstance(certification, Holdout):
-        return (BEST,)
-    rules = [predictions.find_rule(claim).name for claim in certification.claim]
-    return {REFERENCES, *(REFIT if name == REFIT else BEST for name in rules)}
 
 
 def _show_last(error: Exception) -> str:

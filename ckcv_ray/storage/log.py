@@ -122,7 +122,13 @@ class Log:
         good, lost = rows.filter(pc.invert(failed)), rows.filter(failed)
         _check_filled(good, *(f"total_{i}" for i in range(self.n_totals)), "n_iter")
         _check_filled(lost, "traceback")
-        records = self._records(good)
+        records = np.zeros(len(good), record_type(self.problem))
+        for name in (*POSITIONS, "n_iter"):
+            records[name] = good[name].to_numpy()
+        for i in range(self.n_totals):
+            records["totals"][:, i] = good[f"total_{i}"].to_numpy()
+        records["estimate"] = pc.equal(good["stage"], STAGES[True]).to_numpy()
+        records["status"] = pc.index_in(good["status"], value_set=pa.array(STATUS_NAMES)).to_numpy()
         if not self.problem.scores:
             self._check_totals(records, self.problem)
         elif np.isinf(records["totals"]).any():
@@ -152,16 +158,6 @@ class Log:
             for step in range(failure.first, failure.stop)
         ]
         return pa.Table.from_pylist(rows, schema=self.schema)
-
-    def _records(self, good: pa.Table) -> Records:
-        records = np.zeros(len(good), record_type(self.problem))
-        for name in (*POSITIONS, "n_iter"):
-            records[name] = good[name].to_numpy()
-        for i in range(self.n_totals):
-            records["totals"][:, i] = good[f"total_{i}"].to_numpy()
-        records["estimate"] = pc.equal(good["stage"], STAGES[True]).to_numpy()
-        records["status"] = pc.index_in(good["status"], value_set=pa.array(STATUS_NAMES)).to_numpy()
-        return records
 
     def _check_positions(self, rows: pa.Table) -> None:
         for name, known in (("stage", STAGES), ("status", (*STATUS_NAMES, FAILED_STATUS))):

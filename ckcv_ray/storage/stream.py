@@ -153,11 +153,7 @@ def _seal(values: Mapping[str, Any], before: str) -> tuple[bytes, str]:
 
 
 def _open_lines(lines: Sequence[str]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the digest and the object of every line.
-
-    Raises:
-        ValueError: a line is not as ``_seal`` writes it, after the one before it.
-    """
+    """Yield the digest and the object of every line, each as ``_seal`` writes it after the one before it."""
     if lines[-1] or len(lines) < 2:
         raise ValueError("its last line is not complete")
     before = ""

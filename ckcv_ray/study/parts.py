@@ -448,9 +448,6 @@ def _complete_claims(claims: tuple[str, ...], required: Condition | None, answer
     """Return claims with what is required, the recalls that others are made of, and those of rows answered.
 
     With a cut-off and no other claim named, nothing but what is proven at the cut-off is claimed.
-
-    Raises:
-        InputError: a claim is about the rows answered, and nothing says which are.
     """
     kinds = {name: find_quantity(name) for name in claims}
     about = [name for name, kind in kinds.items() if kind is not None and kind.answers]
