@@ -120,33 +120,23 @@ def _rank(parameter: "_click.Parameter") -> tuple[int, int]:
     return 0, FIRST.index(parameter.name) if parameter.name in FIRST else len(FIRST)
 
 
-COMMANDS = {  # by name: the module that has it (and its function if it is called otherwise), and its help
-    "run": ("run", "Select hyperparameters and k on labelled rows, bound the error, and write a run folder."),
-    "report": ("report", "Write an HTML report of a finished run, or the form of a reporting guideline."),
-    "predict": (
-        "predict",
-        "Classify rows, or predict numbers, with what a finished run or evaluation has fitted.",
-    ),
-    "verify": ("verify", "Check a finished run, and report what was made again and what was taken on trust."),
-    "evaluate": ("run", "Score learners by a usual procedure of cross validation, without a certificate."),
-    "compare": (
-        "watch",
-        "Prove on judged rows that a run errs less often than another one, or not more often by a margin.",
-    ),
-    "watch": (
-        "watch",
-        "Compare live rows, once their labels are known, with what a finished run has certified.",
-    ),
-    "plan": ("run", "Estimate the evaluations, memory and time that a study needs, without running it."),
-    "status": ("run", "Show the result of a finished run, or the progress of an unfinished one."),
-    "list": (
-        "folders:list_folders",
-        "List the run folders in a folder and below it: what they are about, and what may be quoted.",
-    ),
-    "export": (
-        "report",
-        "Write a single model of a finished run or evaluation as a file for other programs.",
-    ),
+COMMANDS = {  # and their help
+    "run": "Select hyperparameters and k on labelled rows, bound the error, and write a run folder.",
+    "report": "Write an HTML report of a finished run, or the form of a reporting guideline.",
+    "predict": "Classify rows, or predict numbers, with what a finished run or evaluation has fitted.",
+    "verify": "Check a finished run, and report what was made again and what was taken on trust.",
+    "evaluate": "Score learners by a usual procedure of cross validation, without a certificate.",
+    "compare": "Prove on judged rows that a run errs less often than another one, or not more often by a "
+    "margin.",
+    "watch": "Compare live rows, once their labels are known, with what a finished run has certified.",
+    "plan": "Estimate the evaluations, memory and time that a study needs, without running it.",
+    "status": "Show the result of a finished run, or the progress of an unfinished one.",
+    "list": "List the run folders in a folder and below it: what they are about, and what may be quoted.",
+    "export": "Write a single model of a finished run or evaluation as a file for other programs.",
+}
+ELSEWHERE = {  # the module of a command, and its function, if they are called otherwise
+    **dict.fromkeys(("evaluate", "plan", "status"), "run"),
+    **{"compare": "watch", "list": "folders:list_folders", "export": "report"},
 }
 PANELS = {  # of ``ckcv --help``, with their commands
     "Everyday": ("run", "report", "predict", "verify", "evaluate"),
@@ -245,7 +235,7 @@ def load_command(name: str) -> "_click.Command":
     from ckcv_ray.learners.base import register_installed
 
     say(*map(plain, register_installed()))
-    module, _, function = COMMANDS[name][0].partition(":")
+    module, _, function = ELSEWHERE.get(name, name).partition(":")
     alone = typer.Typer(add_completion=False, rich_markup_mode=app.rich_markup_mode)
     alone.command(name, cls=Command)(
         contain_command(getattr(import_module(f"ckcv_ray.cli.{module}"), function or name))
@@ -255,7 +245,7 @@ def load_command(name: str) -> "_click.Command":
 
 for _panel, _names in PANELS.items():
     for _name in _names:  # listed here; ``Commands`` replaces each by the command
-        app.command(_name, help=COMMANDS[_name][1], rich_help_panel=_panel)(lambda: None)
+        app.command(_name, help=COMMANDS[_name], rich_help_panel=_panel)(lambda: None)
 
 
 def main() -> None:
