@@ -17,8 +17,9 @@ from ckcv_ray.cli.options import make_argument, make_flag, make_option, with_opt
 from ckcv_ray.cli.output import NOT_YET_PROVEN, PROVEN_WORSE, say, show
 from ckcv_ray.core.quantities import parse_subgroup
 from ckcv_ray.errors import InputError, StoreError, plain, pluralize
-from ckcv_ray.runs.load import find_environment_changes
 from ckcv_ray.runs.result import Result
+from ckcv_ray.storage.execution import find_changes, read_environment
+from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.study.study import AnyStudy, Procedure
 from ckcv_ray.tables.columns import DeclaredTypes, some
@@ -285,10 +286,10 @@ def describe_columns(task: Task, held: int) -> list[str]:
 def say_environment(folder: str) -> None:
     """Print a message if the run was made in another environment, where last bits may differ."""
     with suppress(StoreError):
-        if changes := find_environment_changes(folder):
-            say(
-                f"the run was made in another environment: {plain('; '.join(changes))}. Last bits may differ."
-            )
+        if metadata := (there := RunFolder(folder)).execution():
+            here = read_environment(there.require().study.learner)
+            if changed := plain("; ".join(find_changes(metadata["environment"], here))):
+                say(f"the run was made in another environment: {changed}. Last bits may differ.")
 
 
 def show_result(result: Result, folder: str, as_json: bool, details: bool = False) -> None:

@@ -15,7 +15,6 @@ from ckcv_ray.runs.certified import Certified
 from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.scored import Scored, add_row_values
 from ckcv_ray.storage import formats, models
-from ckcv_ray.storage.execution import find_changes, read_environment
 from ckcv_ray.storage.folder import CERTIFICATE, FolderPath, RunFolder
 from ckcv_ray.storage.log import Log
 from ckcv_ray.study.problem import Problem
@@ -51,14 +50,6 @@ def reopen(problem: Problem, out: FolderPath) -> None:
     if is_finished(problem, folder) and folder.execution()["failures"]:
         folder.refuse_selection(problem)
         folder.reopen()
-
-
-def find_environment_changes(out: FolderPath) -> list[str]:
-    """Return how this environment differs from the one a run was made in, as far as its folder records it."""
-    folder = RunFolder(out)
-    if not (metadata := folder.execution()):
-        return []
-    return find_changes(metadata["environment"], read_environment(folder.require().study.learner))
 
 
 def replay(out: FolderPath, problem: Problem | None = None) -> Any:

@@ -186,17 +186,11 @@ class Scored(Result):
         inner, problem = self.computed.chosen is not None, self.problem
         scores = problem.scores if inner else self.scores
         columns = {score.name: _list_places(self, score) for score in scores}
-        names, space = list(problem.learners), problem.learner.space
+        names, space, of_paths = list(problem.learners), problem.learner.space, problem.learner_of_paths
+        by_setting = (dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True))
         return [
-            SettingScores(
-                names[int(problem.learner_of_paths[path])],
-                space.setting(path, step),
-                path,
-                step,
-                inner,
-                {name: places[number] for name, places in columns.items()},
-            )
-            for number, (path, step) in enumerate(_list_positions(self))
+            SettingScores(names[of_paths[path]], space.setting(path, step), path, step, inner, places)
+            for places, (path, step) in zip(by_setting, _list_positions(self), strict=True)
         ]
 
     def table(self) -> pa.Table:
