@@ -17,21 +17,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from ckcv_ray.core import schedule
 from ckcv_ray.core.arrays import Mask, Values
-from ckcv_ray.core.schedule import (
-    Lengths,
-    Round,
-    Schedule,
-    SplitMean,
-    Stage,
-    Unit,
-    choose,
-    count_kept,
-    expect_values,
-    keep_best,
-    list_anchors,
-    share_effort,
-)
+from ckcv_ray.core.schedule import Lengths, Round, Schedule, SplitMean, Stage, Unit
 from ckcv_ray.core.selection import ABSENT, FAILED, UNKNOWN, Leader
 from ckcv_ray.engine.queue import Batch, Progress, Queue, choose_batch_seconds, shortest
 from ckcv_ray.records.candidates import make_candidate_table, make_selection
@@ -175,7 +163,7 @@ class BudgetQueue(RaceQueue):
         super().__init__(problem)
         assert problem.budget is not None
         self.search = problem.budget
-        self.counts = count_kept(problem.n_settings, self.search.keep, self.search.survivors)
+        self.counts = schedule.count_kept(problem.n_settings, self.search.keep, self.search.survivors)
         self.rounds: list[Round] = []
         self.over = 0
         self.order = problem.learner_of_paths  # numbers by which equal candidates are ordered first, by path
@@ -331,7 +319,7 @@ class BudgetQueue(RaceQueue):
 
         It has as many splits as its share of the effort allows, of the largest screen that allows enough.
         """
-        lengths = keep_best(self.settings, self.counts[self.over], self.order)
+        lengths = schedule.keep_best(self.settings, self.counts[self.over], self.order)
         share, positions = self.share_effort(), self.list_parts()
         most = self.problem.folds[positions[0]].n_splits
         enough = min(self.search.least_splits, most)
@@ -345,7 +333,7 @@ class BudgetQueue(RaceQueue):
         sizes, expected, share = self.problem.sizes, self.expect_values(), self.share_effort()
         best = min(float(values.min()) for values in expected)
         may_win = [j for j in range(len(sizes)) if self.selection.sizes[j].floor <= best]
-        anchors = list_anchors(
+        anchors = schedule.list_anchors(
             [size.k for size in sizes], may_win or [self.problem.screened], self.problem.own
         )
 
@@ -354,7 +342,9 @@ class BudgetQueue(RaceQueue):
                 sum(ceil(part * sizes[j].n_splits) for j in anchors) * self.weigh(anchors[0], lengths)
             )
 
-        kept = [keep_best(self.settings, most + 1, self.order) for most in range(self.search.survivors)]
+        kept = [
+            schedule.keep_best(self.settings, most + 1, self.order) for most in range(self.search.survivors)
+        ]
         lengths = next((few for few in reversed(kept) if weigh(few, ANCHOR_SPLITS) <= share), kept[0])
         part = min(ANCHOR_SPLITS, share / max(weigh(lengths, 1.0), 1.0))
         return Round(
@@ -373,12 +363,14 @@ class BudgetQueue(RaceQueue):
             np.where(out, self.transfer(np.where(out, self.judged, 1.0), problem.screened, j), inf)
             for j in range(len(problem.sizes))
         ]
-        chosen = choose(self.expect_values(), late, self.share_effort(), n_splits, self.order, problem.own)
+        chosen = schedule.choose(
+            self.expect_values(), late, self.share_effort(), n_splits, self.order, problem.own
+        )
         return Round(chosen, {j: n_splits[j] for j in chosen})
 
     def share_effort(self) -> float:
         """Return the effort of the next round."""
-        return share_effort(self.left, len(self.counts), self.over)
+        return schedule.share_effort(self.left, len(self.counts), self.over)
 
     def weigh(self, position: int, lengths: Lengths) -> float:
         """Return the effort of the first steps of paths on one split: evaluations, fewer if on fewer rows."""
@@ -404,7 +396,7 @@ class BudgetQueue(RaceQueue):
                 known = wanted & (values >= 0)
                 splits = known.sum(axis=0)
                 means[j] = SplitMean(np.where(known, values, 0.0).sum(axis=0) / np.maximum(splits, 1), splits)
-        return expect_values(
+        return schedule.expect_values(
             self.settings, means, self.search.survivors, problem.screened, problem.sizes, self.transfer
         )
 

@@ -19,26 +19,12 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ckcv_ray.core import measures
 from ckcv_ray.core.arrays import Index, Numbers
 from ckcv_ray.core.criteria import CLIP_IS, GROUPED, Criterion, MeanClippedError, UnitCounts, for_groups
 from ckcv_ray.core.draws import PART, PERMUTATIONS, Draws, order_held_out, permute_within
 from ckcv_ray.core.intervals import CORRECTED_T, INTERVALS
-from ckcv_ray.core.measures import (
-    CLASSES,
-    NUMBERS,
-    TWO,
-    ClippedErrors,
-    Kind,
-    Losses,
-    Measure,
-    Output,
-    Outputs,
-    Score,
-    extend_score,
-    find_class,
-    list_row_means,
-    make_score,
-)
+from ckcv_ray.core.measures import CLASSES, NUMBERS, TWO, ClippedErrors, Kind, Losses, Measure, Output, Score
 from ckcv_ray.core.resampling.base import EMPTY, FoldSize, Split
 from ckcv_ray.core.resampling.complete import CertifiableFolds, check_folds
 from ckcv_ray.core.schedule import Stage, Unit, count_kept, weigh_rounds
@@ -101,10 +87,10 @@ class Scoring:
     def totals(self, y: Numbers, predicted: Numbers, n_classes: int) -> ScoreTotals:
         """Return the totals of labels (..., rows); see ``core.measures.Measure``."""
         labels = np.asarray(predicted, np.int32).reshape(-1, predicted.shape[-1])
-        each = [self._totals(Outputs(row)) for row in labels]
+        each = [self._totals(measures.Outputs(row)) for row in labels]
         return np.array(each).reshape(*predicted.shape[:-1], -1)
 
-    def _totals(self, outputs: Outputs) -> list[float]:
+    def _totals(self, outputs: measures.Outputs) -> list[float]:
         totals: list[float] = []
         for score in self.scores:
             value = score.of(self.y, outputs)
@@ -309,7 +295,7 @@ class Problem:
     def positive(self) -> int:
         """Number of the class that sensitivity is about: of two the second, unless the study names one."""
         named = None if self.scores else self.certification.positive
-        return 1 if named is None else find_class("positive", named, self.task.classes)
+        return 1 if named is None else measures.find_class("positive", named, self.task.classes)
 
     @property
     def certification(self) -> Certification:
@@ -642,12 +628,12 @@ def _canonicalize_scored(study: Procedure, task: Task) -> tuple[Procedure, tuple
     functions = {
         name: measure.score(task.target.kind, task.labelled) for name, measure in study.functions.items()
     }
-    scores = tuple(functions.get(name) or make_score(name, task.target.kind) for name in names)
+    scores = tuple(functions.get(name) or measures.make_score(name, task.target.kind) for name in names)
     for score in scores:
         _check_output(f"measure={score.name}", score.needs, study.learner)
     check_splits(study, scores, task)
     outer = getattr(study.resampling, "outer", study.resampling)
-    scores = tuple(map(extend_score, scores)) if outer.corrected else scores
+    scores = tuple(map(measures.extend_score, scores)) if outer.corrected else scores
     check_interval_on(study, task)
     numbers = as_numbers(study.encoding, task, np.arange(task.n))
     selects = study.select_by is not None or study.choose != ""
@@ -748,7 +734,7 @@ def check_certified(study: Study, task: Task) -> Certification:
             "leave out --group"
         )
     if certification.positive is not None:
-        number = find_class("positive", certification.positive, task.classes)
+        number = measures.find_class("positive", certification.positive, task.classes)
         label = None if number == 1 else str(task.classes[number])
         certification = replace(certification, positive=label)  # type: ignore[type-var]
     return certification.canonical(task.n_units)
@@ -865,7 +851,7 @@ def check_splits(study: Procedure, scores: Sequence[Score], task: Task) -> None:
     if resampling.corrected and unfit:
         raise InputError(
             f"resampling={resampling} needs measures that are means over rows, and {unfit[0]} is none: "
-            f"choose from {', '.join(list_row_means(task.target.kind))}, or choose bootstrap632"
+            f"choose from {', '.join(measures.list_row_means(task.target.kind))}, or choose bootstrap632"
         )
     if permutations and task.n_units < task.n:
         rows = np.lexsort((task.y, task.row_units))

@@ -68,24 +68,15 @@ import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from ckcv_ray.core.arrays import ONE, Limits, Values
-from ckcv_ray.core.bounds.binomial import (
-    MAX_CHECKED,
-    TYPICAL_RATE,
-    Bounds,
-    catoni,
-    check_delta,
-    count_without,
-    find_first,
-    find_safe_level,
-    make_safe_table,
-)
+from ckcv_ray.core.bounds import binomial
+from ckcv_ray.core.bounds.binomial import MAX_CHECKED, TYPICAL_RATE, Bounds, catoni, check_delta
 from ckcv_ray.errors import InputError
 
 
 @lru_cache(maxsize=1024)
 def choose_loss_method(m: int, delta: float) -> str:
     """Return the bound that a criterion uses for totals of m losses: "safe" or "catoni"."""
-    if m > MAX_CHECKED or find_safe_level(m, delta) is None:
+    if m > MAX_CHECKED or binomial.find_safe_level(m, delta) is None:
         return "catoni"
     safe = float(np.interp(TYPICAL_RATE * m, np.arange(m + 1), make_concave_table(m, delta)))
     return "safe" if safe <= catoni(TYPICAL_RATE, m, delta) else "catoni"
@@ -94,7 +85,7 @@ def choose_loss_method(m: int, delta: float) -> str:
 @lru_cache(maxsize=256)
 def make_concave_table(m: int, delta: float) -> Bounds:
     """Return the least concave function that is at least A at 0 .. m, shape (m + 1,); do not modify it."""
-    table, corners = make_safe_table(m, delta), [0]
+    table, corners = binomial.make_safe_table(m, delta), [0]
     for x in range(1, m + 1):
         while len(corners) > 1:
             a, b = corners[-2:]
@@ -216,7 +207,7 @@ def bound_by_optimised_bet(
         A bet is a multiple, up to 1 / (1 - p), of the gains a_t (p - x_t). A search for the best one that
         stops early finds a smaller wealth, so that bounds err upwards.
         """
-        gains = np.sort(a * (p - x))[: count_without(copies, len(x))]
+        gains = np.sort(a * (p - x))[: binomial.count_without(copies, len(x))]
         best, _ = _bisect(lambda bet: bool((gains / (1 + bet * gains)).sum() > 0), 0.0, 1 / (1 - p))
         factors = 1 + best * gains
         return not np.sum(np.log(factors) - FACTOR_ROUNDING * (1 + 1 / factors)) > log(1 / delta)
@@ -434,5 +425,5 @@ def expect_alarm(alarm: Alarm, rate: float, bound: float, delta: float) -> int |
 
 def _find_enough(is_enough: Callable[[int], bool]) -> int | None:
     """Return the first number of labels that is enough, given that all above it are; None if it is large."""
-    found = find_first(is_enough, 0, MAX_AHEAD)
+    found = binomial.find_first(is_enough, 0, MAX_AHEAD)
     return found if is_enough(found) else None
