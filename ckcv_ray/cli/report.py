@@ -5,16 +5,7 @@ from typing import Annotated, NamedTuple
 
 import typer
 
-from ckcv_ray.apps.forms import (
-    ANSWER_SUFFIXES,
-    FORM_SUFFIXES,
-    FilledForm,
-    fill_items,
-    parse_answers,
-    read_form,
-    render_form,
-    write_template,
-)
+from ckcv_ray.apps import forms
 from ckcv_ray.cli.data import choose_rule
 from ckcv_ray.cli.options import Folder, make_flag, make_option, with_options
 from ckcv_ray.cli.output import say
@@ -138,7 +129,9 @@ def _fill(folder: str, guideline: str, asked: FormOptions, out: Path | None) -> 
         raise typer.Exit(1)
 
 
-def fill_form(folder: FilePath, name: str, out: FilePath, answers: FilePath | None = None) -> FilledForm:
+def fill_form(
+    folder: FilePath, name: str, out: FilePath, answers: FilePath | None = None
+) -> forms.FilledForm:
     """Fill the form of a guideline from a finished run and from a file of answers, and write it.
 
     It is made from the run folder alone: nothing is fitted, and no model is applied.
@@ -148,11 +141,11 @@ def fill_form(folder: FilePath, name: str, out: FilePath, answers: FilePath | No
             cannot be written or exists and is no form.
         StoreError: the folder holds no finished run with a certification, or it is damaged.
     """
-    form, suffix = read_form(name), _check_suffix("out", out, FORM_SUFFIXES)
+    form, suffix = forms.read_form(name), _check_suffix("out", out, forms.FORM_SUFFIXES)
     given: dict[str, str] = {}
     if answers is not None:
-        _check_suffix("answers", answers, ANSWER_SUFFIXES)
-        given = parse_answers(Path(answers).name, read_text("answers", answers))
+        _check_suffix("answers", answers, forms.ANSWER_SUFFIXES)
+        given = forms.parse_answers(Path(answers).name, read_text("answers", answers))
     run = RunFolder(folder)
     run.require(Study.kind)
     check_page(run.files, out, "a form")
@@ -163,8 +156,8 @@ def fill_form(folder: FilePath, name: str, out: FilePath, answers: FilePath | No
             "it"
         )
     told = facts(result, manifest={MANIFEST: run.manifest_digest()})
-    filled = fill_items(form, result.run_id, told, given)
-    write_page(run.files, out, add_checksum(render_form(filled, suffix)), "a form")
+    filled = forms.fill_items(form, result.run_id, told, given)
+    write_page(run.files, out, add_checksum(forms.render_form(filled, suffix)), "a form")
     return filled
 
 
@@ -174,12 +167,12 @@ def write_answers(folder: FilePath, name: str, out: FilePath) -> str:
     Raises:
         InputError: there is no such guideline or format, or the file exists or cannot be written.
     """
-    form = read_form(name)
-    _check_suffix("template", out, ANSWER_SUFFIXES)
+    form = forms.read_form(name)
+    _check_suffix("template", out, forms.ANSWER_SUFFIXES)
     final = as_path("template", out)
     if final.exists() or final.is_symlink():
         raise InputError(f"template={str(out)!r} exists, and is not replaced: choose another name")
-    write_page(RunFolder(folder).files, final, write_template(form).encode(), "a form")
+    write_page(RunFolder(folder).files, final, forms.write_template(form).encode(), "a form")
     return str(final)
 
 

@@ -28,18 +28,10 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike
 
+from ckcv_ray.core import measures
 from ckcv_ray.core.arrays import ONE, Counts, Index, Values
 from ckcv_ray.core.bounds.binomial import bound_table, check_delta, clopper_pearson
-from ckcv_ray.core.measures import (
-    ZERO_ONE,
-    ClippedErrors,
-    Losses,
-    canonicalize,
-    of_classes,
-    parse_numbers_by_label,
-    some_labels,
-    to_text,
-)
+from ckcv_ray.core.measures import ZERO_ONE, ClippedErrors, Losses
 from ckcv_ray.core.options import HasOptions, Option, option
 from ckcv_ray.core.percent import ceil_percent, format_level, format_number, round_bound
 from ckcv_ray.errors import InputError, cut
@@ -294,8 +286,8 @@ def _costs(name: str, value: object) -> str:
     """Return costs by label as canonical text; none, which no task accepts, as empty text."""
     if isinstance(value, str) and not value:
         return ""
-    costs = canonicalize(name, value, zero=True)
-    if not any(parse_numbers_by_label(costs).values()):
+    costs = measures.canonicalize(name, value, zero=True)
+    if not any(measures.parse_numbers_by_label(costs).values()):
         raise InputError(f"{name} are all 0: at least one error must cost something")
     return costs
 
@@ -325,7 +317,7 @@ class MeanCost(Criterion):
 
     def list_costs(self) -> str:
         """Return the cost of an error on each class, the largest first."""
-        ordered = sorted(parse_numbers_by_label(self.costs).items(), key=lambda pair: -pair[1])
+        ordered = sorted(measures.parse_numbers_by_label(self.costs).items(), key=lambda pair: -pair[1])
         shown = [f"{label!r} = {cost:g}" for label, cost in ordered[:MAX_COSTS]]
         return ", ".join(shown) + (", ..." if len(ordered) > MAX_COSTS else "")
 
@@ -335,17 +327,17 @@ class MeanCost(Criterion):
         Raises:
             InputError: a label is not one of the classes, or a class has no cost or two.
         """
-        given = of_classes("costs", self.costs, classes)
+        given = measures.of_classes("costs", self.costs, classes)
         if absent := [label for label, cost in zip(classes, given, strict=True) if cost is None]:
-            example = cut(to_text({str(label): 1 for label in classes[:2]}), 100)
+            example = cut(measures.to_text({str(label): 1 for label in classes[:2]}), 100)
             raise InputError(
-                f"costs: no cost is given for {some_labels(absent)}: give one for each class, such as "
-                f"--criterion cost:{example}, where 0 is allowed"
+                f"costs: no cost is given for {measures.some_labels(absent)}: give one for each class, such "
+                f"as --criterion cost:{example}, where 0 is allowed"
             )
         costs = [cost for cost in given if cost is not None]
         largest = Fraction(max(costs))
         losses = tuple(ceil(ONE * Fraction(cost) / largest) for cost in costs)
-        spelled = to_text(dict(zip(map(str, classes), costs, strict=True)))
+        spelled = measures.to_text(dict(zip(map(str, classes), costs, strict=True)))
         return replace(self, costs=spelled, losses=losses)
 
     def value(self, totals: Counts, units: UnitCounts) -> Values:

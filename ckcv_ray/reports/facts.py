@@ -15,17 +15,11 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from ckcv_ray.claims import quantity
 from ckcv_ray.claims.certificate import PROVISIONAL, Certificate, describe_equal_rows, describe_least
 from ckcv_ray.claims.error import describe_weights
-from ckcv_ray.claims.quantity import (
-    MIN_OF_SUBGROUP,
-    SAME_RATE,
-    Claim,
-    describe_decisions,
-    describe_intervals,
-    format_ends,
-    is_fixed_for,
-)
+from ckcv_ray.claims.quantity import Claim, describe_intervals, format_ends
+from ckcv_ray.core import percent
 from ckcv_ray.core.arrays import ONE, Values
 from ckcv_ray.core.bounds.betting import bound_mean_loss
 from ckcv_ray.core.bounds.binomial import bound_both_sides, clopper_pearson
@@ -35,14 +29,10 @@ from ckcv_ray.core.options import get_values, list_inside
 from ckcv_ray.core.percent import (
     NOT_SET,
     ceil_percent,
-    floor_percent,
-    format_about,
     format_level,
-    format_number,
     format_percent,
     format_row,
     format_score,
-    round_bound,
 )
 from ckcv_ray.core.resampling.complete import Rotation
 from ckcv_ray.errors import cut, cut_list, plain, pluralize
@@ -482,7 +472,7 @@ def _tell_quote(result: Certified) -> Section:
         said = f"{quoted.name} on {name_units(result)} in the long run, {quoted.quantity.side}; proven, by "
         told.append(Fact("number", quoted.limit, PAGE, quoted.bound, *_find_basis(quoted)))
         told.append(Fact("of", f"{said}{quoted.method}"))
-    told.append(Fact("accepted", describe_decisions(result.decisions), FIRST, result.decisions))
+    told.append(Fact("accepted", quantity.describe_decisions(result.decisions), FIRST, result.decisions))
     may = "Quote with CAUTION" if cautions or question else "May be quoted"
     if quoted is None:
         verdict = f"Nothing can be quoted yet. {nothing}"
@@ -635,8 +625,9 @@ def _advise(result: Certified) -> Iterator[str]:
         yield "--criterion balanced --claim refit,sensitivity,specificity: proven for each class"
     if c.n_held and not worthless:
         bound = expect(2 * c.n_held) if counted else error + (first.risk - error) / sqrt(2)
-        condition = result.task.target.word(SAME_RATE, "if they are as far off as these")
-        yield f"with {format_about(2 * units)} {name}: about {first.quantity.format(bound)}, {condition}"
+        condition = result.task.target.word(quantity.SAME_RATE, "if they are as far off as these")
+        more = f"{percent.format_about(2 * units)} {name}"
+        yield f"with {more}: about {first.quantity.format(bound)}, {condition}"
 
 
 # What it is about
@@ -759,7 +750,7 @@ def _describe_worst(c: Certificate) -> str:
     own = OWN_CUT_OFF if any(claim.cut_off is not None for claim in c.claims) else ""
     small = f"; {len(claimed) - len(known)} too small to say" if len(known) < len(claimed) else ""
     if not known:
-        return f"each has fewer than {MIN_OF_SUBGROUP} held-out rows: nothing is proven of them{own}"
+        return f"each has fewer than {quantity.MIN_OF_SUBGROUP} held-out rows: nothing is proven of them{own}"
     worst = max(known, key=lambda claim: claim.bound or 0.0)
     said, counted = "at most {} wrong", f"{worst.errors:,} of {worst.rows:,} measured"
     if worst.quantity.is_mean:
@@ -805,7 +796,7 @@ def _tell_performance(result: Certified, judged: Judged | None) -> Section:
         proven = [limits.get(label, "") for label in result.task.classes]
         level, fixed = format_level(first.delta) if any(proven) else "", [*BY_CLASS]
         if first.cut_off is not None:  # it depends on the labels of these rows: so do PPV and NPV at it
-            fixed = [name for name in fixed[:2] if is_fixed_for(name, result.problem.required)]
+            fixed = [name for name in fixed[:2] if quantity.is_fixed_for(name, result.problem.required)]
         fixed = fixed if first.held_out and result.task.units.independent else []
         wrong, tables = _tell_classes(result, counts, result.study.delta, fixed, proven, level)
         told.append(wrong)
@@ -838,7 +829,7 @@ def _tabulate_subgroups(result: Certified) -> FactTable:
         name = "mean error" if claim.quantity.is_mean else "error"
         name = name if claim.label is None else f"recall of {claim.label}"
         if claim.bound is not None or claim.label is None:
-            takes = f"nothing: takes {MIN_OF_SUBGROUP} rows" if claim.bound is None else "nothing"
+            takes = f"nothing: takes {quantity.MIN_OF_SUBGROUP} rows" if claim.bound is None else "nothing"
             proven = claim.says if claim.says_something else takes
             rows.append((claim.subgroup or "", name, f"{claim.rows:,}", claim.rate, proven))
     own = result.task.target.word(", at the model's own cut-off", "")
@@ -922,7 +913,7 @@ def _tell_search(result: Certified) -> Iterator[Fact]:
     parts = f"{trained}, {c.n_select:,} to select, {c.n_select:,} to estimate"
     yield Fact("splits", f"{c.n_splits:,}, each of {parts}", DETAILS, c.n_splits)
     for row in learners if len(learners) > 1 else []:
-        came = f"L_MS at least {floor_percent(row['lower_bound'])}"
+        came = f"L_MS at least {percent.floor_percent(row['lower_bound'])}"
         if row["setting"] is not None:
             setting = {name: value for name, value in row["setting"].items() if name != "learner"}
             came = f"L_MS {ceil_percent(row['l_ms'])}, {Candidate(setting, row['k'])}"
@@ -950,8 +941,10 @@ def _tell_means(result: Certified) -> Iterator[Fact]:
     minimised = criterion.describe_minimised()
     if c.numbers is not None:
         scale, names = c.numbers["clip"], ("selected by", "estimated", "mean error")
-        write, average, level = round_bound, format_number, format_level(c.delta)
-        minimised = f"mean error, of which at most {format_number(scale)} counts, with a {level} margin, "
+        write, average, level = percent.round_bound, percent.format_number, format_level(c.delta)
+        minimised = (
+            f"mean error, of which at most {percent.format_number(scale)} counts, with a {level} margin, "
+        )
         minimised += "on the select sets (minimised)"
     yield Fact(names[0], f"{write(scale * c.l_ms)}, {minimised}", DETAILS, c.l_ms)
     yield Fact(names[1], f"{write(scale * c.l_ee)}, {criterion.estimated}", DETAILS, c.l_ee)
@@ -1052,7 +1045,9 @@ def _tabulate_splits(
 
 def _format_bounds(result: Scored, entry: Entry, score: Score) -> list[str]:
     bounds = result.bounds(entry, score).tolist()
-    return [NOT_SET if bound != bound else round_bound(bound, up=not score.greater) for bound in bounds]
+    return [
+        NOT_SET if bound != bound else percent.round_bound(bound, up=not score.greater) for bound in bounds
+    ]
 
 
 def _tell_tests(result: Scored, score: Score) -> Iterator[Fact]:

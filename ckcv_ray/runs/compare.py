@@ -21,16 +21,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ckcv_ray.claims.quantity import name_loss_bound
+from ckcv_ray.core.bounds import paired
 from ckcv_ray.core.bounds.binomial import check_delta
-from ckcv_ray.core.bounds.paired import (
-    BETTING,
-    COUNTS,
-    MAX_EXPECTED,
-    SIGN,
-    Judgement,
-    expect_units,
-    judge_differences,
-)
 from ckcv_ray.core.draws import JUDGED, Draws
 from ckcv_ray.core.measures import average_by_group
 from ckcv_ray.core.percent import ceil_percent, floor_percent, format_level, format_percent
@@ -200,7 +192,7 @@ class Comparison:
     reference: Side
     errors: tuple[float, float]  # shares of wrong rows; with groups the means of groups' shares
     units: int  # rows, or groups
-    verdict: Judgement  # what is proven
+    verdict: paired.Judgement  # what is proven
     expected: int | None  # units that would about prove what is asked; None if no number is expected to
     counted: Counted  # this use of the rows
     left_out: int  # rows that do not count, since a run has learned from their features
@@ -249,9 +241,9 @@ class Comparison:
         """Return what is proven in one sentence."""
         level = format_level(self.question.shared_delta / 2)
         methods = {
-            SIGN: "exact sign test",
-            COUNTS: "Clopper-Pearson for both counts",
-            BETTING: name_loss_bound(self.units, self.unit),
+            paired.SIGN: "exact sign test",
+            paired.COUNTS: "Clopper-Pearson for both counts",
+            paired.BETTING: name_loss_bound(self.units, self.unit),
         }
         how = f"with probability at least {level} over the judged rows ({methods[self.verdict.method]})"
         if self.answer == WORSE:
@@ -262,7 +254,8 @@ class Comparison:
         outlook = (
             f"about {self.expected:,} new {self.unit}s, none of these but like them, are expected to prove it"
             if self.expected is not None
-            else f"as measured, no number of {self.unit}s up to {MAX_EXPECTED:,} is expected to prove it"
+            else f"as measured, no number of {self.unit}s up to {paired.MAX_EXPECTED:,} is expected to prove "
+            "it"
         )
         return f"not yet proven: that {claim}; {outlook}"
 
@@ -352,13 +345,13 @@ def compare(
     digests = judged.tables, *judged.list_digests(sides), hashlib.sha256(answer.encode()).hexdigest()
     use = make_use(*digests, f"{run.name}, {against.name}", question.uses, question.delta)
     asked = differences, question.shared_delta, question.no_worse, question.group is not None
-    verdict = judge_differences(*asked)
+    verdict = paired.judge_differences(*asked)
     return Comparison(
         *(question, run, against),
         errors=(float(losses[0].mean()), float(losses[1].mean())),
         units=len(differences),
         verdict=verdict,
-        expected=None if verdict.better or verdict.worse else expect_units(*asked),
+        expected=None if verdict.better or verdict.worse else paired.expect_units(*asked),
         counted=_count_use(use, folders, ledger),
         left_out=int(known.sum()),
         cautions=(*judged.cautions, *_describe_equal_rows(judged, known, [run, against])),

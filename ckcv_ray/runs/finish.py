@@ -30,18 +30,9 @@ from ckcv_ray.records.record import Failure, Outcome
 from ckcv_ray.runs.certified import Certified
 from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.scored import Scored, add_row_values, summarize_scores, tabulate_settings
+from ckcv_ray.storage import folder
 from ckcv_ray.storage.execution import Before, MeasuredRates, Tested
 from ckcv_ray.storage.files import Content
-from ckcv_ray.storage.folder import (
-    CERTIFICATE,
-    SCORES,
-    SETTINGS,
-    SPLITS,
-    SUMMARY,
-    hash_results,
-    make_results,
-    make_splits,
-)
 from ckcv_ray.storage.formats import make_table, to_json
 from ckcv_ray.storage.models import FULL, make_model_table
 from ckcv_ray.study.problem import OUTER, Problem
@@ -133,9 +124,9 @@ def make_scores(result: Scored, held_out: pa.Table | None) -> dict[str, Content]
     """Return the files of scores besides the log, by name; ``held_out`` is from ``predict_held_out``."""
     problem, settings = result.problem, tabulate_settings(result.settings)
     files: dict[str, Content] = {
-        SCORES: make_table(result.table(), problem.run_id),
-        SETTINGS: make_table(settings, problem.run_id),
-        SUMMARY: to_json(summarize_scores(result)),
+        folder.SCORES: make_table(result.table(), problem.run_id),
+        folder.SETTINGS: make_table(settings, problem.run_id),
+        folder.SUMMARY: to_json(summarize_scores(result)),
     }
     if result.models.full is not None:
         files[FULL] = make_model_table(problem, result.models.full)
@@ -144,7 +135,7 @@ def make_scores(result: Scored, held_out: pa.Table | None) -> dict[str, Content]
         files[HELD_OUT] = make_table(held_out, problem.run_id, names)
         if not isinstance(problem.asked.resampling, Splits):
             sets = [problem.rows(Stage.SELECT, OUTER, split) for split in range(result.computed.n_splits)]
-            files[SPLITS] = make_splits(sets, problem.run_id)
+            files[folder.SPLITS] = folder.make_splits(sets, problem.run_id)
     return files
 
 
@@ -238,9 +229,9 @@ def _write_results(
     models = Models(ensemble, *one_model(problem, winner, backend.fit_timeout), references)
     predictions = HeldOutPredictions(problem, models)
     judged = tabulate_judged(predictions)
-    files = make_results(problem, table, models, judged) if concluded.writes else {}
-    certificate = certify(predictions, table, hash_results(files))
-    if not recorder.write_end(execution, {**files, CERTIFICATE: to_json(certificate.to_json())}):
+    files = folder.make_results(problem, table, models, judged) if concluded.writes else {}
+    certificate = certify(predictions, table, folder.hash_results(files))
+    if not recorder.write_end(execution, {**files, folder.CERTIFICATE: to_json(certificate.to_json())}):
         return None
     return Certified(problem, execution, models, table, certificate, judged)
 

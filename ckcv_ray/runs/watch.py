@@ -23,14 +23,8 @@ from numpy.typing import NDArray
 from ckcv_ray.claims.quantity import Claim
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.core.arrays import Classes, Limits, Values
-from ckcv_ray.core.bounds.betting import (
-    Prior,
-    expect_alarm,
-    expect_confirmation,
-    limit_at_all_times,
-    make_prior,
-    trace_alarm,
-)
+from ckcv_ray.core.bounds import betting
+from ckcv_ray.core.bounds.betting import Prior
 from ckcv_ray.core.bounds.binomial import check_delta
 from ckcv_ray.core.measures import average_by_group
 from ckcv_ray.core.percent import ceil_percent, floor_percent, format_level, format_percent
@@ -142,20 +136,20 @@ def judge_losses(watched: Watched, losses: Values, batches: NDArray[np.intp]) ->
         batches: the numbers of their batches, from 0, ascending, (n,).
     """
     errors, units, delta, bound = fsum(losses), len(losses), watched.delta, watched.bound
-    limits = limit_at_all_times(errors, units, watched.prior, delta)
+    limits = betting.limit_at_all_times(errors, units, watched.prior, delta)
     if bound is None:
         return Finding(watched, units, errors, limits, UNCERTIFIED, 0.0, None, None)
     numbers, sizes = np.unique(batches, return_counts=True)
-    alarm = trace_alarm(losses, bound, sizes)
+    alarm = betting.trace_alarm(losses, bound, sizes)
     state, batch, more, first = UNKNOWN, None, None, alarm.find_first(delta)
     if first is not None:
         state, batch = ALARM, int(numbers[first - 1]) + 1
     elif units and limits.high <= bound:
         state = HOLDS
     else:
-        more = expect_confirmation(errors, units, bound, watched.prior, delta)
+        more = betting.expect_confirmation(errors, units, bound, watched.prior, delta)
         if more is None and units:
-            more = expect_alarm(alarm, watched.prior.update(errors, units), bound, delta)
+            more = betting.expect_alarm(alarm, watched.prior.update(errors, units), bound, delta)
     evidence = float(alarm.log_evidence.max(initial=0.0))
     return Finding(watched, units, errors, limits, state, evidence, batch, more)
 
@@ -365,7 +359,7 @@ def _make_prior(result: Certified, claim: Claim | None, number: int | None) -> P
         if claim.certification == Holdout.name:
             sets = 1
     units = rows / sets * (result.problem.all_rows.n_units / c.n_rows)
-    return make_prior(wrong / rows if rows else 0.5, units)
+    return betting.make_prior(wrong / rows if rows else 0.5, units)
 
 
 def read_live_rows(
