@@ -9,15 +9,7 @@ from typing import Any
 import typer
 
 from ckcv_ray.claims.certificate import describe_held_share
-from ckcv_ray.cli.data import (
-    TEST,
-    Chosen,
-    choose_columns,
-    describe_reading,
-    say_columns,
-    say_environment,
-    show_result,
-)
+from ckcv_ray.cli import data
 from ckcv_ray.cli.display import Display
 from ckcv_ray.cli.options import (
     OUT,
@@ -56,12 +48,12 @@ HOUR, LONG = 3600.0, 600.0
 MAX_CLAIMS = 6
 
 
-@with_options(execution=make_execution, study=make_study, chosen=choose_columns)
+@with_options(execution=make_execution, study=make_study, chosen=data.choose_columns)
 def run(
     study: Study,
-    chosen: Chosen,
+    chosen: data.Chosen,
     execution: Execution,
-    test: str | None = TEST,
+    test: str | None = data.TEST,
     out: str | None = OUT,
     retry_failed: bool = make_flag(
         "--retry-failed", "Retry what failed in a finished run of --certify paper.", "Execution"
@@ -87,15 +79,15 @@ def run(
     if retry_failed:
         reopen(work.problem, folder)
     result = _run(work, folder, execution, yes, budget)
-    show_result(result, folder, as_json, details)
+    data.show_result(result, folder, as_json, details)
 
 
-@with_options(workers=parse_workers, study=make_study, chosen=choose_columns)
+@with_options(workers=parse_workers, study=make_study, chosen=data.choose_columns)
 def plan(
     study: Study,
-    chosen: Chosen,
+    chosen: data.Chosen,
     workers: tuple[int, ...],
-    test: str | None = TEST,
+    test: str | None = data.TEST,
     write_study: Path | None = make_option(
         "TOML file to write, with every option of the study, for --study.", panel="Study"
     ),
@@ -112,7 +104,7 @@ def plan(
     """
     task, _ = chosen.read(study, test)
     problem = Problem.of(study, task)
-    say(*describe_reading(problem))
+    say(*data.describe_reading(problem))
     _say_cautions(problem)
     if write_study is not None:
         _write_study(write_study, study)
@@ -256,8 +248,8 @@ def _run(work: Work, out: str, execution: Execution, yes: bool, budget: str | No
     if folder.files.exists():
         if recorded := Log(folder.files, work.problem).count_rows():
             say(f"resuming: {out} holds {pluralize(recorded, 'record')} of this study")
-        say_environment(out)
-    say_columns(work.problem)
+        data.say_environment(out)
+    data.say_columns(work.problem)
     _say_cautions(work.problem)
     with say_what_is_saved(out) as signals:
         with signals:
@@ -322,10 +314,10 @@ def _confirm(expected: forecast.Estimate, execution: Execution, yes: bool, limit
         typer.confirm("Continue?", abort=True, err=True)
 
 
-@with_options(execution=make_execution, study=make_procedure, chosen=choose_columns)
+@with_options(execution=make_execution, study=make_procedure, chosen=data.choose_columns)
 def evaluate(
     study: Procedure,
-    chosen: Chosen,
+    chosen: data.Chosen,
     execution: Execution,
     out: str | None = OUT,
     retry_failed: bool = make_flag(
@@ -353,9 +345,9 @@ def evaluate(
     problem = Problem.of(study, task)
     folder = out or choose_folder(task.source, "scores", problem.run_id)
     is_finished(problem, RunFolder(folder))  # refuses a folder of something else before columns are shown
-    say_environment(folder)
-    say_columns(problem)
+    data.say_environment(folder)
+    data.say_columns(problem)
     say(*forecast.describe_rare_classes(task, held=0))
     with say_what_is_saved(folder) as signals, signals, Display(console) as display:
         result = assess(study, task, folder, execution, display, signals.stop, retry_failed)
-    show_result(result, folder, as_json)
+    data.show_result(result, folder, as_json)

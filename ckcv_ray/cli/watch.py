@@ -5,15 +5,7 @@ from typing import Annotated
 
 import typer
 
-from ckcv_ray.cli.data import (
-    SOURCES,
-    THOUSANDS,
-    check_source,
-    choose_rule,
-    make_reading,
-    read_new_rows,
-    read_rows_if_named,
-)
+from ckcv_ray.cli import data
 from ckcv_ray.cli.options import Folder, JsonFlag, make_argument, make_option, normalize_folder, with_options
 from ckcv_ray.cli.output import NOT_YET_PROVEN, PROVEN_WORSE, say, show
 from ckcv_ray.errors import InputError
@@ -22,15 +14,15 @@ from ckcv_ray.runs.compare import compare as compare_runs
 from ckcv_ray.runs.watch import watch as watch_run
 from ckcv_ray.tables.read import Reading
 
-LIVE = f"Live rows with their labels; leave it out to look at the stream alone. {SOURCES}"
+LIVE = f"Live rows with their labels; leave it out to look at the stream alone. {data.SOURCES}"
 
 
-@with_options(choice=choose_rule, reading=make_reading)
+@with_options(choice=data.choose_rule, reading=data.make_reading)
 def watch(
     folder: Folder,
     choice: tuple[str, int | None],
     reading: Reading,
-    source: Annotated[str | None, make_argument("DATA", LIVE, check_source)] = None,
+    source: Annotated[str | None, make_argument("DATA", LIVE, data.check_source)] = None,
     row_id: str = typer.Option("id", "--id", help="Column that names the rows."),
     prediction: str = typer.Option(
         "prediction",
@@ -66,7 +58,7 @@ def watch(
     by, seed = choice
     if seed is not None:
         raise InputError("seed is for ckcv predict: a stream has no draws to repeat")
-    rows = read_rows_if_named(source, reading, "a file of rows: name one")
+    rows = data.read_rows_if_named(source, reading, "a file of rows: name one")
     found = watch_run(folder, rows, row_id, prediction, label, by, delta, stream)
     say(*found.notes)
     show(found.to_json(), found.summary(), as_json)
@@ -93,7 +85,7 @@ def ask(
     return Question(no_worse, group, delta, uses)
 
 
-@with_options(question=ask, reading=make_reading)
+@with_options(question=ask, reading=data.make_reading)
 def compare(
     folder: Folder,
     question: Question,
@@ -101,7 +93,9 @@ def compare(
     rows: Annotated[
         str,
         typer.Option(
-            help=f"Judged rows, with their labels. {SOURCES}", show_default=False, callback=check_source
+            help=f"Judged rows, with their labels. {data.SOURCES}",
+            show_default=False,
+            callback=data.check_source,
         ),
     ],
     reference: Annotated[
@@ -113,7 +107,7 @@ def compare(
     ledger: Path | None = make_option(
         "File in which uses of judged rows are counted.", "uses.json in the folder of each run"
     ),
-    thousands: str = THOUSANDS,
+    thousands: str = data.THOUSANDS,
     as_json: JsonFlag = False,
 ) -> None:
     """Prove on judged rows that a run errs less often than another one, or not more often by a margin.
@@ -134,7 +128,7 @@ def compare(
         ckcv compare runs/new runs/old --rows judged.csv --no-worse 0.01 --uses 10
         ckcv compare runs/new --predictions physician --rows judged.csv
     """
-    columns = read_new_rows(rows, reading)
+    columns = data.read_new_rows(rows, reading)
     found = compare_runs(folder, columns, reference, predictions, question, ledger, thousands)
     show(found.to_json(), "\n".join(found.describe()), as_json)
     if code := {WORSE: PROVEN_WORSE, OPEN: NOT_YET_PROVEN}.get(found.answer):

@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, ClassVar, NamedTuple, Self
 
+from ckcv_ray import validation
 from ckcv_ray.core.arrays import Index
 from ckcv_ray.core.draws import Draws, hold_out
 from ckcv_ray.core.options import HasOptions, Option, option
@@ -33,26 +34,14 @@ from ckcv_ray.core.quantities import (
     parse_subgroups,
 )
 from ckcv_ray.errors import InputError, explain_removed_option
-from ckcv_ray.validation import (
-    MOST,
-    boolean,
-    check_choice,
-    expect,
-    folds,
-    inner_share,
-    integer,
-    number,
-    quote,
-    sequence,
-    suggest,
-)
+from ckcv_ray.validation import check_choice, expect, inner_share, number, quote, sequence
 
 ONE, EACH = "one", "each"
 RACE_WORK = 2.3e13  # units^3 times candidates, up to which "auto" races: 1,300 units, 143 settings, all k
 EFFORT_PER_SETTING, EFFORT_PER_SPLIT = 10, 40  # of the default effort
 
-_check_count = partial(integer, least=1, most=MOST)
-EXHAUSTIVE = Option(boolean, "Compute what is provably beaten too.", bool, panel="Search")
+_check_count = partial(validation.integer, least=1, most=validation.MOST)
+EXHAUSTIVE = Option(validation.boolean, "Compute what is provably beaten too.", bool, panel="Search")
 
 
 EFFORT = Option(
@@ -77,7 +66,7 @@ class Search(HasOptions):
     exhaustive = False  # an option where it can be chosen
 
     report_k: tuple[int, ...] = option(
-        (), partial(folds, least=0), "Values of k whose own best is reported too, such as 5,10."
+        (), partial(validation.folds, least=0), "Values of k whose own best is reported too, such as 5,10."
     )
 
     def resolve(self, units: int, settings: int, sizes: int, n_splits: int) -> "Search":
@@ -217,7 +206,7 @@ def parse_condition(option: str, text: str, known: Collection[str] = ()) -> Cond
     kind = find_quantity(name)
     if kind is None or (known and kind.name not in known):
         names = known or ("error", *(kind.form() for kind in list_quantities()))
-        listed = ", ".join(names) + suggest(name, names)
+        listed = ", ".join(names) + validation.suggest(name, names)
         raise InputError(f"{option}={quote(text)}: {name} is not known here: choose from {listed}")
     if (sign == ">=") == kind.at_most:
         word, right = ("most", "<=") if kind.at_most else ("least", ">=")

@@ -18,6 +18,7 @@ from pathlib import Path
 from secrets import randbits
 from typing import Any, ClassVar, Self, TypeAlias
 
+from ckcv_ray import validation
 from ckcv_ray.core.criteria import Criterion, MeanBound
 from ckcv_ray.core.intervals import INTERVALS, check_interval
 from ckcv_ray.core.measures import SCORE_NAMES, Kind, OwnScore
@@ -51,20 +52,7 @@ from ckcv_ray.study.options import (
     read_part,
 )
 from ckcv_ray.study.parts import EACH, ONE, Auto, Budget, Certification, Paper, Race, Search
-from ckcv_ray.validation import (
-    MOST,
-    UNWRITABLE,
-    as_path,
-    boolean,
-    check_choice,
-    expect,
-    integer,
-    number,
-    parse_seconds,
-    proportion,
-    quote,
-    sequence,
-)
+from ckcv_ray.validation import MOST, boolean, check_choice, expect, integer, number, quote, sequence
 
 MAX_SEED, MAX_SEED_OF_SCORES = 2**128 - 1, 2**63 - 1
 MAX_TOML_BYTES = 1 << 24
@@ -122,7 +110,9 @@ class BaseStudy(HasOptions):
         "What fills gaps: median, mean or most_frequent.",
         panel="Columns",
     )
-    rare: float = option(RARE, proportion, "Categories below this share are joined.", float, panel="Columns")
+    rare: float = option(
+        RARE, validation.proportion, "Categories below this share are joined.", float, panel="Columns"
+    )
     balance: str = option(
         Balance.NONE,
         partial(check_choice, allowed=Balance),
@@ -523,7 +513,7 @@ def read_toml(path: str | Path) -> dict[str, object]:
     Raises:
         InputError: the file is missing, too large, not TOML, sets an option twice, or has too long a number.
     """
-    path = as_path("path", path)
+    path = validation.as_path("path", path)
     try:
         if path.stat().st_size > MAX_TOML_BYTES:
             raise ValueError(f"it has more than {MAX_TOML_BYTES >> 20} MiB")
@@ -531,8 +521,8 @@ def read_toml(path: str | Path) -> dict[str, object]:
         named = {name.replace("-", "_"): value for name, value in given.items()}
         if len(named) < len(given):
             raise ValueError(f"two of {', '.join(given)} are the same option")
-        if quote(given) == UNWRITABLE:  # in base 16 such a number can be read
-            raise ValueError(f"it has {UNWRITABLE}")
+        if quote(given) == validation.UNWRITABLE:  # in base 16 such a number can be read
+            raise ValueError(f"it has {validation.UNWRITABLE}")
         return named
     except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"cannot read the study file {str(path)!r}: {error}") from None
@@ -575,7 +565,7 @@ def _check_address(name: str, value: Any) -> str:
 
 def _check_timeout(name: str, value: Any) -> float:
     if isinstance(value, str):
-        value = parse_seconds(name, value + "s" * value[-1:].isdigit())
+        value = validation.parse_seconds(name, value + "s" * value[-1:].isdigit())
     seconds = number(name, value)
     if not MIN_TIMEOUT <= seconds <= MOST:
         raise InputError(f"{name}={seconds!r}: expected seconds from {MIN_TIMEOUT} to {MOST}")
