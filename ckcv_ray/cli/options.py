@@ -210,33 +210,19 @@ def check_out(out: str) -> str:
 
 
 OUT = make_option("Run folder to write, or s3://bucket/x.", "named after the table", check=check_run_place)
-SLOT_PARTS = {
-    "learner": (
-        "{}, or any other of scikit-learn as module:Class. Several, as a,b, are compared; all: those that "
-        "suit the table.",
-        None,
-    ),
-    "resampling": (
-        "How rows are divided: complete (random splits for each k, as in the paper) or rotation (usual "
-        "k-fold).",
-        "Study",
-    ),
-    "criterion": (
-        "What is minimised: a bound on error, balanced, clipped (numbers) or cost:sick=10,healthy=1; or "
-        "mean_error.",
-        "Study",
-    ),
-    "search": (
-        "How candidates are compared: {}. A race finds the best of all; a budget says how many it has not "
-        "excluded. Its rounds: budget:keep=0.5,survivors=8,least_splits=3.",
-        "Search",
-    ),
-    "certify": (
-        "Where the proven bound comes from: paper (the run's own counts), or holdout (rows kept "
-        "aside: half of up to 400 rows, else a third).",
-        None,
-    ),
+SLOT_HELP = {
+    "learner": "{}, or any other of scikit-learn as module:Class. Several, as a,b, are compared; all: those "
+    "that suit the table.",
+    "resampling": "How rows are divided: complete (random splits for each k, as in the paper) or rotation "
+    "(usual k-fold).",
+    "criterion": "What is minimised: a bound on error, balanced, clipped (numbers) or "
+    "cost:sick=10,healthy=1; or mean_error.",
+    "search": "How candidates are compared: {}. A race finds the best of all; a budget says how many it has "
+    "not excluded. Its rounds: budget:keep=0.5,survivors=8,least_splits=3.",
+    "certify": "Where the proven bound comes from: paper (the run's own counts), or holdout (rows kept "
+    "aside: half of up to 400 rows, else a third).",
 }
+SLOT_PANELS = {"resampling": USUAL_PANEL, "criterion": USUAL_PANEL, "search": "Search"}  # none: used most
 
 
 def make_study(study: Path | None = None, **given: Any) -> Study:
@@ -287,10 +273,10 @@ def _parameters(kind: type[AnyStudy | Execution]) -> Iterator[Parameter]:
     """Generate a parameter for each choice of a part, each option of the parts, and each of the study."""
     offered = {slot: list_offered(slot, kind) for slot in getattr(kind, "slots", ())}
     for slot, choices in offered.items():
-        text, panel = SLOT_PARTS[slot]
         if len(choices) > 1:
             names = ", ".join(_name_part(name, part) for name, part in choices.items())
-            yield _parameter(slot, str, text.format(names), next(iter(choices)), panel)
+            text, default = SLOT_HELP[slot].format(names), next(iter(choices))
+            yield _parameter(slot, str, text, default, SLOT_PANELS.get(slot))
     parts = [part for choices in offered.values() for part in choices.values()]
     first: dict[str, tuple[str, Field[object]]] = {}
     for part in (*parts, kind):  # several learners may have an option
