@@ -29,19 +29,9 @@ from ckcv_ray.core.percent import ceil_percent, floor_percent, format_level, for
 from ckcv_ray.errors import InputError, pluralize, write_option
 from ckcv_ray.runs.load import load
 from ckcv_ray.runs.result import Result
-from ckcv_ray.storage import formats
+from ckcv_ray.storage import formats, uses
 from ckcv_ray.storage.files import Files
 from ckcv_ray.storage.folder import RunFolder
-from ckcv_ray.storage.uses import (
-    MAX_SHARES,
-    MAX_TWINS,
-    USES,
-    Use,
-    append_use,
-    list_linked,
-    make_use,
-    read_uses,
-)
 from ckcv_ray.tables.columns import NewRows, declare_cells
 from ckcv_ray.tables.questions import count_repeated, find_known
 from ckcv_ray.tables.task import Task, check_column, compute_salt, find_groups, hash_columns, join_copies, mix
@@ -52,7 +42,7 @@ from ckcv_ray.validation import inner_share, integer
 class Counted(NamedTuple):
     """A use that was counted."""
 
-    use: Use
+    use: uses.Use
     number: int  # of this use among all of the same rows, from 1
     repeated: bool  # whether the same comparison was made before, which is the same use
     places: tuple[str, ...]  # files that have it
@@ -81,23 +71,23 @@ class Counted(NamedTuple):
         return {**use, "shares": self.use.shares, **places}
 
 
-def _count_use(use: Use, folders: list[RunFolder], ledger: str | PathLike[str] | None) -> Counted:
+def _count_use(use: uses.Use, folders: list[RunFolder], ledger: str | PathLike[str] | None) -> Counted:
     """Count a use in the folders of the runs, or in a file of its own, in which nobody counts meanwhile."""
-    places: list[tuple[Files, str]] = [(folder.files, USES) for folder in folders]
+    places: list[tuple[Files, str]] = [(folder.files, uses.USES) for folder in folders]
     if ledger is not None:
         runs = [folder.files for folder in folders]
-        places.append(formats.locate_elsewhere("ledger", ledger, runs, USES))
+        places.append(formats.locate_elsewhere("ledger", ledger, runs, uses.USES))
         places[-1][0].check_writable()
-    read = [(place, read_uses(*place)) for place in places]
-    linked = list_linked(use, dict.fromkeys(earlier for _, uses in read for earlier in uses))
+    read = [(place, uses.read_uses(*place)) for place in places]
+    linked = uses.list_linked(use, dict.fromkeys(earlier for _, found in read for earlier in found))
     same = [position for position, earlier in enumerate(linked) if use.repeats(earlier)]
     number = same[0] + 1 if same else len(linked) + 1
     _check_shares(use, number, linked)
     counting, unwritable = read[len(folders) :], list[str]()
-    for place, uses in read if ledger is None else ():
+    for place, found in read if ledger is None else ():
         try:
             place[0].check_writable()
-            counting.append((place, uses))
+            counting.append((place, found))
         except InputError:  # somebody else's folder, or a read-only disk
             unwritable.append(str(place[0]))
     if use.shares > 1 and not counting:
@@ -105,13 +95,13 @@ def _count_use(use: Use, folders: list[RunFolder], ledger: str | PathLike[str] |
             f"uses={use.shares}: uses cannot be counted in {' or '.join(unwritable)}, which cannot be "
             "written: name a file with --ledger"
         )
-    for (files, name), uses in counting:
-        append_use(files, use, name, uses)
+    for (files, name), found in counting:
+        uses.append_use(files, use, name, found)
     written = tuple(str(files.path(name)) for (files, name), _ in counting)
     return Counted(use, number, bool(same), written, tuple(unwritable))
 
 
-def _check_shares(use: Use, number: int, linked: list[Use]) -> None:
+def _check_shares(use: uses.Use, number: int, linked: list[uses.Use]) -> None:
     """Raise InputError unless delta is shared as it was by the earlier uses, and a share is left."""
     shares, delta = use.shares, use.delta
     for earlier in linked:
@@ -160,7 +150,7 @@ class Question:
             hint = "give a share such as 0.01, or leave it out to ask whether the run is better"
             inner_share("no_worse", self.no_worse, hint)
         check_delta(self.delta)
-        integer("uses", self.uses, least=1, most=MAX_SHARES)
+        integer("uses", self.uses, least=1, most=uses.MAX_SHARES)
 
     @property
     def shared_delta(self) -> float:
@@ -343,7 +333,7 @@ def compare(
     answers = [list(map(str, side.predicted)) for side in (run, against)]
     answer = json.dumps([question.no_worse, name_groups(groups), question.delta, answers])
     digests = judged.tables, *judged.list_digests(sides), hashlib.sha256(answer.encode()).hexdigest()
-    use = make_use(*digests, f"{run.name}, {against.name}", question.uses, question.delta)
+    use = uses.make_use(*digests, f"{run.name}, {against.name}", question.uses, question.delta)
     asked = differences, question.shared_delta, question.no_worse, question.group is not None
     verdict = paired.judge_differences(*asked)
     return Comparison(
@@ -386,7 +376,7 @@ class JudgedRows(NamedTuple):
         """
         (rows, *learned), nothing = self.digests, np.empty(0, np.uint64)
         _, counts = np.unique(rows, return_counts=True)
-        discrete = counts[counts > 1].sum() > MAX_TWINS * len(rows)
+        discrete = counts[counts > 1].sum() > uses.MAX_TWINS * len(rows)
         telling = [each for each, side in zip(learned, sides, strict=False) if not side.discrete]
         return nothing if discrete else rows, np.concatenate([nothing, *telling])
 
@@ -458,7 +448,7 @@ def _predict(result: Result, name: str, rows: NDArray[np.float64], judged: Judge
     except InputError as error:
         raise InputError(f"for {name!r}: {error}") from None
     predicted = rule.predict(result.models, rows).label
-    by, discrete = f"by {rule.classifier()}", count_repeated(task.X, task) > MAX_TWINS * task.n
+    by, discrete = f"by {rule.classifier()}", count_repeated(task.X, task) > uses.MAX_TWINS * task.n
     return Side(name, by, predicted != y, task.labelled(predicted), find_known(rows, task), discrete)
 
 

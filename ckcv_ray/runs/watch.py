@@ -32,17 +32,9 @@ from ckcv_ray.errors import InputError, StoreError, pluralize, write_row
 from ckcv_ray.runs.certified import Certified, bound_error
 from ckcv_ray.runs.load import load_run
 from ckcv_ray.storage import formats
+from ckcv_ray.storage import stream as streams
 from ckcv_ray.storage.folder import CERTIFICATE, RunFolder
-from ckcv_ray.storage.stream import (
-    MAX_OF_IDENTIFIER,
-    STREAM,
-    Header,
-    LiveRow,
-    Stream,
-    begin_stream,
-    read_stream,
-    write_stream,
-)
+from ckcv_ray.storage.stream import MAX_OF_IDENTIFIER, STREAM, Header, LiveRow, Stream
 from ckcv_ray.study.parts import Holdout
 from ckcv_ray.tables.columns import Cells, Label, list_distinct, suggest_column
 from ckcv_ray.tables.questions import count_repeated, find_known
@@ -256,7 +248,7 @@ def watch(
     files, name = folder.files, STREAM
     if stream is not None:
         files, name = formats.locate_elsewhere("stream", stream, [files], STREAM)
-    found = read_stream(files, name)
+    found = streams.read_stream(files, name)
     if files is folder.files:
         folder.check_stream()
     file = files.path(name)
@@ -271,7 +263,7 @@ def watch(
         lock = folder if inside else files.lock
         lock.acquire()
         try:
-            found = write_stream(files, name, found or begin_stream(header), live)
+            found = streams.write_stream(files, name, found or streams.begin_stream(header), live)
             if inside:  # then the manifest lists it
                 folder.list_stream()
         finally:
