@@ -235,13 +235,6 @@ ANCHORS_WEIGHT = 2.0  # effort of the last round but one, relative to one that c
 LAST_WEIGHT = 4.0  # effort of the last round
 
 
-class SplitMean(NamedTuple):
-    """What was computed of the candidates of a fold size."""
-
-    values: Values  # mean over the splits that were, 0 without any, (n_paths, n_steps)
-    splits: Index  # their number, (n_paths, n_steps)
-
-
 class Round(NamedTuple):
     """What one round computes."""
 
@@ -313,7 +306,7 @@ def list_anchors(k: Sequence[int], open_sizes: Sequence[int], reported: Sequence
 
 def expect_values(
     settings: Values,
-    means: Mapping[int, SplitMean],
+    means: Mapping[int, tuple[Values, Index]],
     survivors: int,
     screened: int,
     sizes: Sequence[FoldSize],
@@ -331,7 +324,8 @@ def expect_values(
     Args:
         settings: values of the settings in one fold size, (n_paths, n_steps); inf where one is out of the
             question.
-        means: by position of the fold size, what was computed of it.
+        means: by position of the fold size the mean over the splits that were computed, 0 without any, and
+            their number, each (n_paths, n_steps).
         survivors: number of the best settings to which the curve is fitted; others, which were computed on
             the way, may need far more rows.
         screened: the fold size of ``settings``.

@@ -18,8 +18,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ckcv_ray.core import schedule
-from ckcv_ray.core.arrays import Mask, Values
-from ckcv_ray.core.schedule import Lengths, Round, Schedule, SplitMean, Stage, Unit
+from ckcv_ray.core.arrays import Index, Mask, Values
+from ckcv_ray.core.schedule import Lengths, Round, Schedule, Stage, Unit
 from ckcv_ray.core.selection import ABSENT, FAILED, UNKNOWN, Leader
 from ckcv_ray.engine.queue import Batch, Progress, Queue, choose_batch_seconds, shortest
 from ckcv_ray.records.candidates import make_candidate_table, make_selection
@@ -388,14 +388,14 @@ class BudgetQueue(RaceQueue):
 
     def expect_values(self) -> list[Values]:
         """Return the values expected of every candidate, (n_paths, n_steps) for each fold size."""
-        problem, means = self.problem, dict[int, SplitMean]()
+        problem, means = self.problem, dict[int, tuple[Values, Index]]()
         for j in range(len(problem.sizes)):
             wanted = self.is_wanted(j)
             if wanted.any():
                 values = self.compute_values(j)
                 known = wanted & (values >= 0)
                 splits = known.sum(axis=0)
-                means[j] = SplitMean(np.where(known, values, 0.0).sum(axis=0) / np.maximum(splits, 1), splits)
+                means[j] = np.where(known, values, 0.0).sum(axis=0) / np.maximum(splits, 1), splits
         return schedule.expect_values(
             self.settings, means, self.search.survivors, problem.screened, problem.sizes, self.transfer
         )
