@@ -269,12 +269,12 @@ def _allow_effort(
 ) -> tuple[Work, forecast.Estimate]:
     """Return the work with the effort that a limit of time allows, and what it is expected to take."""
     problem, seconds = work.problem, parse_seconds("budget", budget)
-    everything = forecast.expect_everything(problem, expected)
+    everything = expected.expect_everything()
     backend = choose_backend(execution, min(seconds, everything))
     workers = 1 if backend == "serial" else execution.workers or os.cpu_count() or 1
-    effort = forecast.fit_effort(problem, expected, seconds, workers)
+    effort = expected.fit_effort(seconds, workers)
     if effort < (least := problem.least_effort):
-        needed = forecast.expect_rounds(problem, expected, least, workers)
+        needed = expected.expect_rounds(least, workers)
         raise InputError(
             f"budget={budget} allows an effort of {pluralize(effort, 'evaluation')}, and to compare "
             f"{pluralize(problem.n_settings, 'setting')} and complete one candidate takes {least:,} or more, "

@@ -214,6 +214,36 @@ class Estimate:
     processor: float = 1.0  # share of the trial's time in which it had a processor, in (0, 1]
     rounds: RoundSeconds | None = None  # what a search within a budget takes; None for a race
 
+    def expect_selection(self, problem: Problem) -> float:
+        """Return the seconds that all evaluations of a problem, of which this one is a part, would take."""
+        if self.rounds is not None:
+            return float(self.rounds.seconds[-1])
+        costs = [problem.compute_cost(size.n_train) * size.n_splits for size in problem.sizes]
+        return self.rates.seconds_for(problem.settings_per_learner * np.sum(costs, axis=0))
+
+    def expect_everything(self) -> float:
+        """Return the seconds that all evaluations and the refits would take on one worker."""
+        problem = self.inputs.problem
+        return self.expect_selection(problem) + _seconds_of_refits(problem, self.rates)
+
+    def expect_rounds(self, effort: int, workers: int) -> float:
+        """Return the wall time in seconds that a search within a budget is planned to take with an effort.
+
+        Processor time counts, so that other work on this machine does not mislead; ``workers`` share it.
+        """
+        assert self.rounds is not None
+        problem, seconds = self.inputs.problem, self.expect_everything()
+        if effort < problem.n_evaluations:
+            seconds = self.rounds(effort) + _seconds_of_refits(problem, self.rates)
+        return seconds * self.processor / (PLANNED_SHARE * workers)
+
+    def fit_effort(self, seconds: float, workers: int) -> int:
+        """Return the effort of a search that is planned to take a wall time, from 1 to everything."""
+        every = self.inputs.problem.n_evaluations
+        if self.expect_rounds(every, workers) <= seconds:
+            return every
+        return max(1, bisect_right(range(1, every), seconds, key=lambda n: self.expect_rounds(n, workers)))
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -279,49 +309,6 @@ def estimate(problem: Problem, limit: float = 0.0, fit_timeout: float | None = N
     return Estimate(left, queue.rates, tuple(tried), inputs, processor, rounds)
 
 
-def expect_everything(problem: Problem, expected: Estimate) -> float:
-    """Return the seconds that all evaluations and the refits would take on one worker, from a trial."""
-    return _expect_selection(problem, expected) + _seconds_of_refits(problem, expected.rates)
-
-
-def _expect_selection(problem: Problem, expected: Estimate) -> float:
-    if expected.rounds is not None:
-        return float(expected.rounds.seconds[-1])
-    costs = [problem.compute_cost(size.n_train) * size.n_splits for size in problem.sizes]
-    return expected.rates.seconds_for(problem.settings_per_learner * np.sum(costs, axis=0))
-
-
-def expect_rounds(problem: Problem, expected: Estimate, effort: int, workers: int) -> float:
-    """Return the wall time in seconds that a search within a budget is planned to take with an effort.
-
-    Args:
-        problem: a problem with a ``Budget``.
-        expected: what ``estimate`` returned for it; processor time counts, so that other work on this machine
-            does not mislead.
-        effort: of the search.
-        workers: number of processes that share the work.
-    """
-    assert expected.rounds is not None
-    seconds = expected.rounds(effort) + _seconds_of_refits(problem, expected.rates)
-    if effort >= problem.n_evaluations:
-        seconds = expect_everything(problem, expected)
-    return seconds * expected.processor / (PLANNED_SHARE * workers)
-
-
-def fit_effort(problem: Problem, expected: Estimate, seconds: float, workers: int) -> int:
-    """Return the effort of a search within a budget that is planned to take a time, from 1 to everything.
-
-    Args:
-        problem, expected, workers: as for ``expect_rounds``.
-        seconds: wall time that the whole run may take.
-    """
-    every = problem.n_evaluations
-    if expect_rounds(problem, expected, every, workers) <= seconds:
-        return every
-    efforts = range(1, every)
-    return max(1, bisect_right(efforts, seconds, key=lambda n: expect_rounds(problem, expected, n, workers)))
-
-
 def plan(
     study: Study,
     X: ArrayLike,
@@ -360,7 +347,7 @@ def plan_problem(problem: Problem, workers: Sequence[int] = WORKERS) -> Plan:
     if not any(len(outcome.records) for outcome in outcomes):
         failures = [failure for outcome in outcomes for failure in outcome.failures]
         raise RunError(f"nothing could be computed: {describe_failures(failures, tried)}")
-    every, some = (_expect_selection(planned, expected) for planned in (problem, tried))
+    every, some = map(expected.expect_selection, (problem, tried))
     seconds = sum(outcome.seconds for outcome in outcomes) + expected.seconds
     if problem.budget is None:
         seconds *= every / some

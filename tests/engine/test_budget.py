@@ -14,7 +14,7 @@ from ckcv_ray import Execution, Job
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.engine import forecast
 from ckcv_ray.engine.evaluate import evaluate, make_failures, share
-from ckcv_ray.engine.forecast import Trial, estimate, expect_rounds, fit_effort
+from ckcv_ray.engine.forecast import Trial, estimate
 from ckcv_ray.engine.race import BudgetQueue
 from ckcv_ray.errors import InputError, StoreError
 from ckcv_ray.records.candidates import summarize_search
@@ -230,10 +230,10 @@ def test_the_time_that_is_said_to_be_needed_is_just_enough(name: str, workers: i
     study, n = CASES[name]
     problem = Problem.of(study, blobs(n))
     expected, least = estimate(problem), problem.least_effort
-    needed = expect_rounds(problem, expected, least, workers)
-    assert fit_effort(problem, expected, 1.001 * needed, workers) >= least
-    assert fit_effort(problem, expected, 0.98 * needed, workers) < least
-    assert fit_effort(problem, expected, 1e-9, workers) == 1
+    needed = expected.expect_rounds(least, workers)
+    assert expected.fit_effort(1.001 * needed, workers) >= least
+    assert expected.fit_effort(0.98 * needed, workers) < least
+    assert expected.fit_effort(1e-9, workers) == 1
 
 
 @pytest.mark.parametrize("name", ["plain", "by class", "learners"])
