@@ -26,14 +26,7 @@ from ckcv_ray.core.bounds.binomial import bound_both_sides, clopper_pearson
 from ckcv_ray.core.intervals import INTERVALS, MISS
 from ckcv_ray.core.measures import Score
 from ckcv_ray.core.options import get_values, list_inside
-from ckcv_ray.core.percent import (
-    NOT_SET,
-    ceil_percent,
-    format_level,
-    format_percent,
-    format_row,
-    format_score,
-)
+from ckcv_ray.core.percent import ceil_percent, format_level, format_percent, format_row, format_score
 from ckcv_ray.core.resampling.complete import Rotation
 from ckcv_ray.errors import cut, cut_list, plain, pluralize
 from ckcv_ray.learners.base import Setting
@@ -321,7 +314,7 @@ def drop_empty(
     heads: Sequence[str], rows: Sequence[Sequence[str]]
 ) -> tuple[list[str], list[tuple[str, ...]]]:
     """Return heads and rows of a table without the columns in which nothing is known."""
-    kept = [i for i in range(len(heads)) if not i or any(row[i] != NOT_SET for row in rows)]
+    kept = [i for i in range(len(heads)) if not i or any(row[i] != percent.NOT_SET for row in rows)]
     return [heads[i] for i in kept], [tuple(row[i] for i in kept) for row in rows]
 
 
@@ -349,7 +342,7 @@ def flatten(values: object, name: str = "") -> list[tuple[str, str]]:
 
 def _format_plain(value: object) -> str:
     if value is None or value == "":
-        return NOT_SET
+        return percent.NOT_SET
     if isinstance(value, bool):
         return "yes" if value else "no"
     form = ".12g" if isinstance(value, float) else "," if isinstance(value, int) else ""
@@ -1023,10 +1016,10 @@ def _tabulate_score(result: Scored, score: Score, settings: Sequence[SettingScor
         rows.append(
             (
                 entry.name,
-                f"{ranks[entry]}" if listed and ranks[entry] is not None else NOT_SET,
+                f"{ranks[entry]}" if listed and ranks[entry] is not None else percent.NOT_SET,
                 *map(format_score, (found.mean, found.deviation, found.error, found.pooled)),
-                f"{format_score(low)} to {format_score(high)}" if low == low else NOT_SET,
-                ", ".join(f"{count} {what}" for count, what in lacking if count) or NOT_SET,
+                f"{format_score(low)} to {format_score(high)}" if low == low else percent.NOT_SET,
+                ", ".join(f"{count} {what}" for count, what in lacking if count) or percent.NOT_SET,
             )
         )
     interval = f"approximate {format_level(MISS)}"
@@ -1046,7 +1039,8 @@ def _tabulate_splits(
 def _format_bounds(result: Scored, entry: Entry, score: Score) -> list[str]:
     bounds = result.bounds(entry, score).tolist()
     return [
-        NOT_SET if bound != bound else percent.round_bound(bound, up=not score.greater) for bound in bounds
+        percent.NOT_SET if bound != bound else percent.round_bound(bound, up=not score.greater)
+        for bound in bounds
     ]
 
 
@@ -1059,7 +1053,7 @@ def _tell_tests(result: Scored, score: Score) -> Iterator[Fact]:
             yield Fact(entry.name, known, FIRST, test.p)
     for entry in result.entries if result.computed.n_splits == 1 else ():
         (bound,) = _format_bounds(result, entry, score)
-        if bound != NOT_SET:
+        if bound != percent.NOT_SET:
             said = f"{_name_side(score)} {bound} on new rows, with probability {100 * (1 - SCORE_DELTA):g} %"
             yield Fact(entry.name, said, FIRST)
     for entry, best, compared in scored.compare_entries(result, score):

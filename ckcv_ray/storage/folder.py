@@ -48,14 +48,7 @@ from ckcv_ray.errors import (
     plain,
 )
 from ckcv_ray.learners.ensemble import Models
-from ckcv_ray.records import candidates
-from ckcv_ray.records.judged import (
-    JUDGED_ROWS,
-    check_judged,
-    count_held_out,
-    count_judged,
-    make_judged_schema,
-)
+from ckcv_ray.records import candidates, judged
 from ckcv_ray.storage import formats, log, models
 from ckcv_ray.storage.execution import read_metadata
 from ckcv_ray.storage.files import (
@@ -89,7 +82,7 @@ SPLIT_COLUMNS = pa.schema([("split", pa.int32()), ("train", pa.bool_()), ("row",
 FOLDERS = (log.LOG, models.ENSEMBLE)
 STREAM_FILE = re.compile(r"stream(-[0-9]{6})?\.jsonl")
 LATER = re.compile(r"report\.html|uses(-[0-9]{6})?\.json")
-RESULTS = (CANDIDATES, *models.TABLES, JUDGED_ROWS)  # besides the pickles
+RESULTS = (CANDIDATES, *models.TABLES, judged.JUDGED_ROWS)  # besides the pickles
 OPTIONAL_ROLES = ("group", "weight")  # of columns of the table
 QUESTION = "question"  # about a column that looks like groups, which may not be stored itself
 LONGEST_QUESTION = 600  # characters: a folder may be a stranger's
@@ -312,7 +305,7 @@ class RunFolder:
         limits = {"rows": (every.n, MAX_TABLE_ROWS), "values": (every.n * columns, MAX_VALUES)}
         if problem.scores:
             limits["evaluations"] = problem.n_evaluations, MAX_TABLE_ROWS
-            limits["predictions to save"] = count_held_out(problem), MAX_TABLE_ROWS
+            limits["predictions to save"] = judged.count_held_out(problem), MAX_TABLE_ROWS
         else:
             limits["candidates"] = candidates.count(problem), MAX_TABLE_ROWS
         for name, (count, most) in limits.items():
@@ -491,13 +484,15 @@ class RunFolder:
         Raises:
             StoreError: they are damaged.
         """
-        if not self.files.exists(JUDGED_ROWS):
+        if not self.files.exists(judged.JUDGED_ROWS):
             return None
-        most = count_judged(problem)
-        schema = make_judged_schema(problem)
-        table = formats.read_table(self.files, JUDGED_ROWS, problem.run_id, schema, most, most * len(schema))
-        with formats.guard_reading(self.files, JUDGED_ROWS):
-            return check_judged(table, problem)
+        most = judged.count_judged(problem)
+        schema = judged.make_judged_schema(problem)
+        table = formats.read_table(
+            self.files, judged.JUDGED_ROWS, problem.run_id, schema, most, most * len(schema)
+        )
+        with formats.guard_reading(self.files, judged.JUDGED_ROWS):
+            return judged.check_judged(table, problem)
 
     def candidates(self, problem: Problem) -> tuple[pa.Table, Candidate]:
         """Read the table of candidates, and return it with the winner.
@@ -587,13 +582,13 @@ class RunFolder:
 
 
 def make_results(
-    problem: Problem, table: pa.Table, fitted: Models, judged: pa.Table | None = None
+    problem: Problem, table: pa.Table, fitted: Models, judged_rows: pa.Table | None = None
 ) -> dict[str, Content]:
     """Return the files of candidates, models and judged rows, by name."""
     files = {CANDIDATES: formats.make_table(table, problem.run_id), **models.make_models(problem, fitted)}
-    if judged is not None:
+    if judged_rows is not None:
         names = {"labels": json.dumps(problem.task.classes)}
-        files[JUDGED_ROWS] = formats.make_table(judged, problem.run_id, names)
+        files[judged.JUDGED_ROWS] = formats.make_table(judged_rows, problem.run_id, names)
     return files
 
 
