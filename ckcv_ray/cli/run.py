@@ -9,22 +9,9 @@ from typing import Any
 import typer
 
 from ckcv_ray.claims.certificate import describe_held_share
-from ckcv_ray.cli import data
+from ckcv_ray.cli import data, options
 from ckcv_ray.cli.display import Display
-from ckcv_ray.cli.options import (
-    OUT,
-    DetailsFlag,
-    Folder,
-    JsonFlag,
-    choose_folder,
-    make_execution,
-    make_flag,
-    make_option,
-    make_procedure,
-    make_study,
-    parse_workers,
-    with_options,
-)
+from ckcv_ray.cli.options import DetailsFlag, Folder, JsonFlag, make_option, with_options
 from ckcv_ray.cli.output import console, say, show
 from ckcv_ray.cli.process import say_what_is_saved
 from ckcv_ray.core.percent import ceil_percent
@@ -48,18 +35,18 @@ HOUR, LONG = 3600.0, 600.0
 MAX_CLAIMS = 6
 
 
-@with_options(execution=make_execution, study=make_study, chosen=data.choose_columns)
+@with_options(execution=options.make_execution, study=options.make_study, chosen=data.choose_columns)
 def run(
     study: Study,
     chosen: data.Chosen,
     execution: Execution,
     test: str | None = data.TEST,
-    out: str | None = OUT,
-    retry_failed: bool = make_flag(
+    out: str | None = options.OUT,
+    retry_failed: bool = options.make_flag(
         "--retry-failed", "Retry what failed in a finished run of --certify paper.", "Execution"
     ),
     budget: str | None = make_option("Time that the run may take, such as 10m or 2h."),
-    yes: bool = make_flag("--yes", "Do not ask before a run of more than an hour.", "Execution"),
+    yes: bool = options.make_flag("--yes", "Do not ask before a run of more than an hour.", "Execution"),
     details: DetailsFlag = False,
     as_json: JsonFlag = False,
 ) -> None:
@@ -74,7 +61,7 @@ def run(
     """
     study = limit_time(study, budget)
     task, rows = chosen.read(study, test)
-    folder = out or choose_folder(task.source, "run", Problem.of(study, task).run_id)
+    folder = out or options.choose_folder(task.source, "run", Problem.of(study, task).run_id)
     work = check_job(Job(study, task, folder, rows))
     if retry_failed:
         reopen(work.problem, folder)
@@ -82,7 +69,7 @@ def run(
     data.show_result(result, folder, as_json, details)
 
 
-@with_options(workers=parse_workers, study=make_study, chosen=data.choose_columns)
+@with_options(workers=options.parse_workers, study=options.make_study, chosen=data.choose_columns)
 def plan(
     study: Study,
     chosen: data.Chosen,
@@ -314,13 +301,13 @@ def _confirm(expected: forecast.Estimate, execution: Execution, yes: bool, limit
         typer.confirm("Continue?", abort=True, err=True)
 
 
-@with_options(execution=make_execution, study=make_procedure, chosen=data.choose_columns)
+@with_options(execution=options.make_execution, study=options.make_procedure, chosen=data.choose_columns)
 def evaluate(
     study: Procedure,
     chosen: data.Chosen,
     execution: Execution,
-    out: str | None = OUT,
-    retry_failed: bool = make_flag(
+    out: str | None = options.OUT,
+    retry_failed: bool = options.make_flag(
         "--retry-failed", "Compute again what failed in a finished run.", "Execution"
     ),
     as_json: JsonFlag = False,
@@ -343,7 +330,7 @@ def evaluate(
     """
     task = chosen.task(study)
     problem = Problem.of(study, task)
-    folder = out or choose_folder(task.source, "scores", problem.run_id)
+    folder = out or options.choose_folder(task.source, "scores", problem.run_id)
     is_finished(problem, RunFolder(folder))  # refuses a folder of something else before columns are shown
     data.say_environment(folder)
     data.say_columns(problem)

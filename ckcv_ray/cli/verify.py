@@ -9,17 +9,10 @@ from dataclasses import asdict
 
 import typer
 
+from ckcv_ray.cli import options
 from ckcv_ray.cli.data import check_source, make_reading, read_rows_if_named, say_environment
 from ckcv_ray.cli.display import Display
-from ckcv_ray.cli.options import (
-    Folder,
-    JsonFlag,
-    find_run_id,
-    make_execution,
-    make_flag,
-    make_option,
-    with_options,
-)
+from ckcv_ray.cli.options import Folder, JsonFlag, make_flag, make_option, with_options
 from ckcv_ray.cli.output import NOT_YET_PROVEN, console, say, show
 from ckcv_ray.cli.process import Signals
 from ckcv_ray.errors import InputError, plain
@@ -31,7 +24,7 @@ from ckcv_ray.tables.read import Reading
 STOP_SECONDS = 10.0  # in which a verification ends by itself, between two fits
 
 
-@with_options(execution=make_execution, reading=make_reading)
+@with_options(execution=options.make_execution, reading=make_reading)
 def verify(
     folder: Folder,
     execution: Execution,
@@ -86,7 +79,7 @@ def verify(
 
 def _show(folder: str, found: Verification, as_json: bool) -> None:
     """Print what a verification found; end with code 1 if something differs, 6 if it is not verified here."""
-    name, verdict = find_run_id(folder), found.verdict if found.ok else None
+    name, verdict = options.find_run_id(folder), found.verdict if found.ok else None
     differences, unverified = ([*map(plain, one)] for one in (found.differences, found.unverified))
     content = {"run_id": name, "ok": found.ok, "verdict": verdict, **asdict(found)}
     content |= {"differences": differences, "unverified": unverified}

@@ -10,24 +10,14 @@ import numpy as np
 from ckcv_ray.core.arrays import Index
 from ckcv_ray.core.draws import Draws
 from ckcv_ray.core.options import Option, option
-from ckcv_ray.core.resampling.base import (
-    EMPTY,
-    FITTED_ON,
-    STRATIFY,
-    FoldSize,
-    Resampling,
-    Split,
-    Strata,
-    Term,
-    arrange,
-    check_n_splits,
-)
+from ckcv_ray.core.resampling import base
+from ckcv_ray.core.resampling.base import EMPTY, FoldSize, Resampling, Split, Strata, Term
 from ckcv_ray.errors import InputError
 from ckcv_ray.validation import proportion
 
 SHARE = Option(proportion, "Share of the rows to score.", float)
 APPARENT, OUT_OF_BAG = 0.368, 0.632  # Efron's weights: 1 / e, and the share of rows in a draw
-TIMES = Option(check_n_splits, "Number of splits.", int)
+TIMES = Option(base.check_n_splits, "Number of splits.", int)
 
 
 class Sample(Resampling):
@@ -58,7 +48,7 @@ class Sample(Resampling):
 
     def split(self, units: Strata, size: FoldSize, number: int, draws: Draws) -> Split:
         """Return a split; if stratified, the rows to score are taken evenly from them class by class."""
-        order = arrange(units, self.stratify, draws.make_generator(number))
+        order = base.arrange(units, self.stratify, draws.make_generator(number))
         count = self.count_scored(units.n)
         if not self.stratify:
             return Split.score(units.n, order[:count])
@@ -82,7 +72,7 @@ class SingleSplit(Sample):
     times = 1
 
     share: float = option(0.3, SHARE)
-    stratify: bool = option(False, STRATIFY)
+    stratify: bool = option(False, base.STRATIFY)
 
 
 @dataclass(frozen=True)
@@ -99,7 +89,7 @@ class Subsampling(Sample):
 
     times: int = option(100, TIMES)
     share: float = option(0.25, SHARE)
-    stratify: bool = option(False, STRATIFY)
+    stratify: bool = option(False, base.STRATIFY)
 
 
 @dataclass(frozen=True)
@@ -146,7 +136,7 @@ class Bootstrap632(Bootstrap):
     """
 
     name: ClassVar[str] = "bootstrap632"
-    undrawn: ClassVar[str] = FITTED_ON
+    undrawn: ClassVar[str] = base.FITTED_ON
     note: ClassVar[str] = (
         "The mean is the .632 estimate: 0.632 of the mean over draws on the rows not drawn, and 0.368 of the "
         "score of the model of all rows on these rows (the last split). It has no standard error, and is too "
@@ -222,7 +212,7 @@ class OptimismBootstrap(Bootstrap):
     """
 
     name: ClassVar[str] = "optimism"
-    undrawn: ClassVar[str] = FITTED_ON
+    undrawn: ClassVar[str] = base.FITTED_ON
     note: ClassVar[str] = (
         "The mean is the score of the model of all rows on these rows (the last split), corrected by the "
         "optimism: what models of bootstrap draws score on the rows drawn, less what they score on all rows, "

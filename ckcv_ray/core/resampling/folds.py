@@ -10,18 +10,8 @@ import numpy as np
 from ckcv_ray.core.arrays import Index
 from ckcv_ray.core.draws import Draws
 from ckcv_ray.core.options import option
-from ckcv_ray.core.resampling.base import (
-    BY_POSITION,
-    EMPTY,
-    MAX_SPLITS,
-    STRATIFY,
-    FoldSize,
-    Resampling,
-    Split,
-    Strata,
-    arrange,
-    check_n_splits,
-)
+from ckcv_ray.core.resampling import base
+from ckcv_ray.core.resampling.base import EMPTY, FoldSize, Resampling, Split, Strata
 from ckcv_ray.errors import InputError
 from ckcv_ray.validation import MOST, check_choice, integer
 
@@ -38,7 +28,7 @@ class Folds(Resampling):
         folds: their number, 2 .. n.
     """
 
-    folds: int = option(10, partial(integer, least=2, most=MAX_SPLITS), "Number of folds.", int)
+    folds: int = option(10, partial(integer, least=2, most=base.MAX_SPLITS), "Number of folds.", int)
 
     def count_splits(self, n: int) -> int:
         """Return the number of folds."""
@@ -71,17 +61,17 @@ class KFold(Folds):
         partial(check_choice, allowed=REMAINDERS),
         "Where the rows go that are left over by folds of one size: spread over the first, or last.",
     )
-    stratify: bool = option(False, STRATIFY)
+    stratify: bool = option(False, base.STRATIFY)
 
     def split(self, units: Strata, size: FoldSize, number: int, draws: Draws) -> Split:
         """Return the split that scores fold ``number``."""
         rng = draws.make_generator(0)
         if self.stratify and units.class_rows is not None:
-            order = arrange(units, False, rng)
+            order = base.arrange(units, False, rng)
             class_rows = np.ascontiguousarray(units.class_rows, np.intp)
             dealt = deal_groups(class_rows.tobytes(), order.tobytes(), self.folds)
             return Split.score(units.n, np.flatnonzero(dealt == number))
-        order = arrange(units, self.stratify, rng)
+        order = base.arrange(units, self.stratify, rng)
         if self.stratify:
             return Split.score(units.n, order[number :: self.folds])
         if self.remainder == "last":
@@ -106,8 +96,8 @@ class RepeatedKFold(Folds):
     undrawn: ClassVar[str] = ""
     stratifies_groups = True
 
-    repeats: int = option(5, check_n_splits, "Number of repetitions.", int)
-    stratify: bool = option(False, STRATIFY)
+    repeats: int = option(5, base.check_n_splits, "Number of repetitions.", int)
+    stratify: bool = option(False, base.STRATIFY)
 
     def count_splits(self, n: int) -> int:
         """Return folds times repeats."""
@@ -162,14 +152,14 @@ class ForwardSplits(Resampling):
 
     name: ClassVar[str] = "time"
     in_text: ClassVar[tuple[str, ...]] = ("times", "gap")
-    undrawn: ClassVar[str] = BY_POSITION
+    undrawn: ClassVar[str] = base.BY_POSITION
     in_order = True
     note: ClassVar[str] = (
         "Each split fits on rows of the table and scores rows that follow them: what comes later is not "
         "drawn like what came before, and no certificate covers it."
     )
 
-    times: int = option(5, check_n_splits, "Number of splits.", int)
+    times: int = option(5, base.check_n_splits, "Number of splits.", int)
     gap: int = option(
         0,
         partial(integer, least=0, most=MOST),
@@ -205,7 +195,7 @@ class LeaveOneOut(Resampling):
     """Each row is scored once, by what is fitted on all others."""
 
     name: ClassVar[str] = "loo"
-    undrawn: ClassVar[str] = BY_POSITION
+    undrawn: ClassVar[str] = base.BY_POSITION
 
     def count_splits(self, n: int) -> int:
         """Return n."""
