@@ -25,6 +25,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import parquet
 
+from ckcv_ray import errors
 from ckcv_ray.claims.certify import certify
 from ckcv_ray.claims.judged import HeldOutPredictions
 from ckcv_ray.core.arrays import ROUNDING, agree
@@ -33,17 +34,7 @@ from ckcv_ray.core.selection import Leader
 from ckcv_ray.engine.evaluate import Inputs, evaluate_apart, fit_on_all_rows, fit_references, one_model, share
 from ckcv_ray.engine.loop import Stop
 from ckcv_ray.engine.queue import Listener
-from ckcv_ray.errors import (
-    CKCVError,
-    InputError,
-    LackingError,
-    RunError,
-    StoreError,
-    cut,
-    cut_list,
-    plain,
-    pluralize,
-)
+from ckcv_ray.errors import InputError, RunError, StoreError, cut, cut_list, plain, pluralize
 from ckcv_ray.learners.ensemble import Ensemble, Member, Models
 from ckcv_ray.learners.sklearn.spec import list_foreign
 from ckcv_ray.records.judged import HELD_OUT, HeldOut
@@ -115,15 +106,15 @@ class Verification:
             self.differences.extend(sentences)
 
     @contextmanager
-    def note_errors(self, *passed: type[CKCVError]) -> Iterator[None]:
+    def note_errors(self, *passed: type[errors.CKCVError]) -> Iterator[None]:
         """Note what is raised as a difference, or as what could not be verified; ``passed`` is raised."""
         try:
             yield
         except passed:
             raise
-        except LackingError as error:
+        except errors.LackingError as error:
             self.unverified.append(str(error))
-        except CKCVError as error:
+        except errors.CKCVError as error:
             self.differences.append(str(error))
         except Exception as error:  # a stranger's models and learners may raise anything
             self.unverified.append(cut(f"the verification ended with {type(error).__name__}: {error}"))

@@ -35,18 +35,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from ckcv_ray import errors
 from ckcv_ray.core.arrays import Index
 from ckcv_ray.core.resampling.base import Splits
-from ckcv_ray.errors import (
-    AbsentError,
-    CKCVError,
-    InputError,
-    LackingError,
-    StoreError,
-    convert_errors,
-    cut,
-    plain,
-)
+from ckcv_ray.errors import CKCVError, InputError, StoreError, convert_errors, cut, plain
 from ckcv_ray.learners.ensemble import Models
 from ckcv_ray.records import candidates, judged
 from ckcv_ray.storage import formats, log, models
@@ -188,8 +180,8 @@ class RunFolder:
             kind: type[AnyStudy] = Procedure if Procedure.kind in content else Study
             try:
                 study = kind.from_json(content[kind.kind])
-            except AbsentError as error:
-                raise LackingError(f"{str(self)!r} needs what is not here: {error}") from None
+            except errors.AbsentError as error:
+                raise errors.LackingError(f"{str(self)!r} needs what is not here: {error}") from None
             identity = Identity(study, content["data"], content["run_id"])
             if (expected := run_id(identity.study, identity.data_digest)) != identity.run_id:
                 raise ValueError(f"it names run {identity.run_id} but describes run {expected}")
