@@ -280,7 +280,8 @@ def _parameters(kind: type[AnyStudy | Execution]) -> Iterator[Parameter]:
     parts = [part for choices in offered.values() for part in choices.values()]
     first: dict[str, tuple[str, Field[object]]] = {}
     for part in (*parts, kind):  # several learners may have an option
-        first |= {name: (part.panel, f) for name, f in options(part).items() if name not in first}
+        panel = getattr(part, "panel", USUAL_PANEL)
+        first |= {name: (panel, f) for name, f in options(part).items() if name not in first}
     for name, (panel, field) in first.items():
         option, shown = field.metadata["option"], show_default(field)
         if kind is Procedure and option.single_default is not None:  # it may select nothing
