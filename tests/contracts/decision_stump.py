@@ -25,6 +25,7 @@ from ckcv_ray.extend import (
     sequence,
 )
 
+TEXT, INT, FLOAT = pa.string(), pa.int64(), pa.float64()
 RULES = {"mean": np.mean, "median": np.median}
 AMOUNTS = {"whole": 1, "half": 2}  # of how many rows the first is taken
 
@@ -69,14 +70,7 @@ class DecisionStump(SimpleLearner):
     kinds = frozenset({Kind.BINARY, Kind.MULTICLASS})
     model = Stump
     schema = pa.schema(
-        [
-            ("rule", pa.string()),
-            ("shrinkage", pa.string()),
-            ("feature", pa.int64()),
-            ("threshold", pa.float64()),
-            ("below", pa.int64()),
-            ("above", pa.int64()),
-        ]
+        {"rule": TEXT, "shrinkage": TEXT, "feature": INT, "threshold": FLOAT, "below": INT, "above": INT}
     )
     rules: tuple[str, ...] = option(("mean", "median"), _names, "Where to divide the rows.")
 

@@ -10,7 +10,6 @@ import pytest
 import ray
 from conftest import blobs
 from doubles import Faulty, Fragile, run_with
-from learner_contract import Unruly
 
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.engine.backend import MakeRecorder, SerialBackend
@@ -46,11 +45,9 @@ class Kind(NamedTuple):
 FAULTS = ("hold", "twice", "backwards", "lose", "again", "deny", "in_parts")
 SCRIPT = [(FAULTS[i % len(FAULTS)], 7 * i % 99) for i in range(60)]
 KINDS = {
-    "serial": Kind(SerialBackend),
     "ray on one worker": Kind(lambda: RayBackend(1), remote_recorder),
     "ray on three": Kind(lambda: RayBackend(3), remote_recorder),
     "ray without an actor": Kind(lambda: RayBackend(2)),
-    "reorders": Kind(Unruly),
     "all faults": Kind(lambda: Faulty(SCRIPT)),
 }
 

@@ -239,7 +239,6 @@ if hasattr(pl, "UInt128"):
 
 COLUMNS = {name: make(VALUES[values.removeprefix(CATEGORIES)]) for name, (values, make) in READ.items()}
 EVERY = COLUMNS | {name: column for name, (_, column) in REFUSED.items()}
-ARROW_READ = [name for name in READ if name.startswith("arrow")]
 
 
 def make_frame(column: Column, name: str = "col") -> Any:
@@ -272,41 +271,27 @@ def check_same(task: Task, other: Task) -> None:
     assert task.salt == other.salt
 
 
+def list_stored(name: str, folder: str) -> Iterator[tuple[str, pa.Table]]:
+    """Yield a table with a column of Arrow, and the same from each kind of file that can hold it."""
+    if not name.startswith("arrow"):
+        return
+    table = make_frame(EVERY[name]).append_column("y", pa.array(Y))
+    yield "", table
+    for suffix, write in ((".parquet", parquet.write_table), (".feather", feather.write_feather)):
+        try:
+            write(table, f"{folder}/table{suffix}")
+        except (pa.ArrowException, OSError):
+            continue
+        yield suffix, read(f"{folder}/table{suffix}").learn
+
+
 @pytest.mark.parametrize("name", READ)
-def test_a_column_is_learned_and_predicted_as_its_csv(name: str, folder: str) -> None:
+def test_a_column_is_learned_and_predicted_as_its_csv_in_frames_and_files(name: str, folder: str) -> None:
     frame, of_csv = make_frame(COLUMNS[name]), learn_csv(READ[name][0], folder)
     task = Task.of(frame, pd.Series(Y, name="y"))
     check_same(task, of_csv)
     for learned in (task, of_csv):
         assert make_rows(frame, learned).tobytes() == task.X.tobytes()
-
-
-@pytest.mark.parametrize("name", REFUSED)
-def test_a_column_is_refused_by_name_and_type_and_where_another_was_learned(name: str, folder: str) -> None:
-    kind, column = REFUSED[name]
-    with pytest.raises(InputError, match=r"^column 'col' (holds|is) ") as refused:
-        Task.of(make_frame(column), Y)
-    assert kind in str(refused.value)
-    assert str(refused.value).endswith("leave it out with --drop col or --features")
-    for values in ("whole with gaps", "words with gaps", "days with gaps", "zoned"):
-        answer = find_answer(partial(make_rows, make_frame(column), learn_csv(values, folder)))
-        if isinstance(answer, str):
-            assert answer.startswith("column 'col' h")
-        else:
-            assert (kind == "empty") == np.isnan(answer[:, 1]).all()
-
-
-def find_answer(ask: Callable[[], Any]) -> Any:
-    """Return what is answered, or why it is refused."""
-    try:
-        return ask()
-    except InputError as refused:
-        return str(refused)
-
-
-@pytest.mark.parametrize("name", ARROW_READ)
-def test_a_column_of_arrow_is_read_in_files_too(name: str, folder: str) -> None:
-    of_csv = learn_csv(READ[name][0], folder)
     for suffix, table in list_stored(name, folder):
         # Arrow writes it wrong if it has two chunks
         if suffix and name.startswith("arrow dictionary of halffloat"):
@@ -322,8 +307,19 @@ def test_a_column_of_arrow_is_read_in_files_too(name: str, folder: str) -> None:
         assert task.rows_from(table).tobytes() == task.X.tobytes()
 
 
-@pytest.mark.parametrize("name", [name for name in REFUSED if name.startswith("arrow")])
-def test_a_column_of_arrow_is_refused_in_files_too(name: str, folder: str) -> None:
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_column_is_refused_by_name_and_type_and_where_another_was_learned(name: str, folder: str) -> None:
+    kind, column = REFUSED[name]
+    with pytest.raises(InputError, match=r"^column 'col' (holds|is) ") as refused:
+        Task.of(make_frame(column), Y)
+    assert kind in str(refused.value)
+    assert str(refused.value).endswith("leave it out with --drop col or --features")
+    for values in ("whole with gaps", "words with gaps", "days with gaps", "zoned"):
+        answer = find_answer(partial(make_rows, make_frame(column), learn_csv(values, folder)))
+        if isinstance(answer, str):
+            assert answer.startswith("column 'col' h")
+        else:
+            assert (kind == "empty") == np.isnan(answer[:, 1]).all()
     for suffix, table in list_stored(name, folder):
         if suffix == ".parquet" and name == "arrow dictionary of duration":  # which it stores as numbers
             continue
@@ -333,16 +329,12 @@ def test_a_column_of_arrow_is_refused_in_files_too(name: str, folder: str) -> No
             assert np.array_equal(Task.from_table(table, roles).X[:, 0], NUMBERS)
 
 
-def list_stored(name: str, folder: str) -> Iterator[tuple[str, pa.Table]]:
-    """Yield a table with a column, and the same as it is read from each kind of file that can hold it."""
-    table = make_frame(EVERY[name]).append_column("y", pa.array(Y))
-    yield "", table
-    for suffix, write in ((".parquet", parquet.write_table), (".feather", feather.write_feather)):
-        try:
-            write(table, f"{folder}/table{suffix}")
-        except (pa.ArrowException, OSError):
-            continue
-        yield suffix, read(f"{folder}/table{suffix}").learn
+def find_answer(ask: Callable[[], Any]) -> Any:
+    """Return what is answered, or why it is refused."""
+    try:
+        return ask()
+    except InputError as refused:
+        return str(refused)
 
 
 @pytest.mark.parametrize("name", EVERY)
@@ -437,17 +429,14 @@ def test_a_refusal_is_the_same_by_every_entrance(name: str) -> None:
 @pytest.mark.parametrize("role", ["y", "groups", "sample_weight"])
 def test_another_order_of_the_index_is_refused_by_every_entrance(role: str) -> None:
     X, order = PLAIN.to_pandas(), np.random.default_rng(0).permutation(N)
-    given = {
-        "y": pd.Series(Y),
-        "groups": pd.Series(np.arange(N) // 4),
-        "sample_weight": pd.Series(NUMBERS + 1),
-    }
-    asked = {"y": given["y"], role: given[role].iloc[order]}
+    y, groups, weight = pd.Series(Y), pd.Series(np.arange(N) // 4), pd.Series(NUMBERS + 1)
+    asked = {"y": y, role: {"y": y, "groups": groups, "sample_weight": weight}[role].iloc[order]}
+    study = Study.of(**STUDY)
     for learn in (
-        lambda **asked: run(Study.of(**STUDY), X, **asked),
-        lambda **asked: evaluate(X, learner="tree", **asked),
-        lambda **asked: CKCVClassifier(**STUDY).fit(X, **asked),
-        lambda **asked: Task.of(X, **asked),
+        partial(run, study),
+        partial(evaluate, learner="tree"),
+        CKCVClassifier(**STUDY).fit,
+        Task.of,
     ):
         with pytest.raises(InputError, match=rf"the index of {role} has .*: give {role}\.loc\[X\.index\]"):
-            learn(**asked)
+            learn(X=X, **asked)

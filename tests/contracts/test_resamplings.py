@@ -12,16 +12,9 @@ from rolling_origin import RollingOrigin
 from scipy.stats import chisquare
 from sklearn.model_selection import StratifiedKFold, TimeSeriesSplit
 
-from ckcv_ray import Execution, Study, evaluate, load_scores
+from ckcv_ray import Execution, InputError, Study, evaluate, load_scores
 from ckcv_ray.core.draws import Draws
 from ckcv_ray.core.resampling.base import BY_POSITION, EMPTY, NOT_DRAWN, Resampling, Split, Splits, Strata
-from ckcv_ray.core.resampling.drawn import (
-    Bootstrap,
-    Bootstrap632,
-    OptimismBootstrap,
-    SingleSplit,
-    Subsampling,
-)
 from ckcv_ray.core.resampling.folds import (
     DrawnFolds,
     ForwardSplits,
@@ -31,24 +24,18 @@ from ckcv_ray.core.resampling.folds import (
     RepeatedKFold,
 )
 from ckcv_ray.core.resampling.parse import FORMS, add_strata, parse_resampling, register_resampling
-from ckcv_ray.errors import InputError
+from ckcv_ray.extend import Bootstrap, Bootstrap632, OptimismBootstrap, SingleSplit, Subsampling
 from ckcv_ray.runs.scored import explain_no_bound
 
-
-def parse_all(texts, stratified):
-    """Resamplings by their texts, and those that are stratified."""
-    return [*map(parse_resampling, texts), *map(add_strata, map(parse_resampling, stratified))]
-
-
+PLAIN = (
+    *("holdout:0.3", "kfold:3", "kfold:4:last", "repeated_kfold:3x2", "drawn_folds:3", "time:2", "time:2:1"),
+    *("loo", "subsampling:2:0.25", "bootstrap:2", "bootstrap632:2", "bootstrap632plus:2", "optimism:2"),
+    "nested_halves:3",
+)
+STRATIFIED = ("holdout:0.5", "kfold:3", "repeated_kfold:3x2", "subsampling:2:0.4")
 EVERY = [
-    *parse_all(
-        (
-            *("holdout:0.3", "kfold:3", "kfold:4:last", "repeated_kfold:3x2", "drawn_folds:3", "time:2"),
-            *("time:2:1", "loo", "subsampling:2:0.25", "bootstrap:2", "bootstrap632:2"),
-            *("bootstrap632plus:2", "optimism:2", "nested_halves:3"),
-        ),
-        ("holdout:0.5", "kfold:3", "repeated_kfold:3x2", "subsampling:2:0.4"),
-    ),
+    *map(parse_resampling, PLAIN),
+    *(add_strata(parse_resampling(text)) for text in STRATIFIED),
     NestedSplits(LeaveOneOut(), KFold(2)),
     NestedSplits(KFold(3), KFold(2, remainder="last")),
     RollingOrigin(4),

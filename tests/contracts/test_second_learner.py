@@ -17,10 +17,9 @@ from nearest_centroid import NearestCentroid
 from pyarrow import csv, parquet
 
 import ckcv_ray
-from ckcv_ray import Execution, Result, StoreError, Study, Task, load_run, verify
+from ckcv_ray import Execution, Result, RunError, StoreError, Study, Task, load_run, verify
 from ckcv_ray.engine.evaluate import evaluate, share
 from ckcv_ray.engine.recorder import Recorder
-from ckcv_ray.errors import RunError
 from ckcv_ray.learners.base import LEARNERS
 from ckcv_ray.learners.ensemble import Ensemble, to_arrow
 from ckcv_ray.runs.run import Job, run_job

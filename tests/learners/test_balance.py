@@ -12,12 +12,11 @@ from scipy.stats import chi2, chisquare
 from sklearn.metrics import balanced_accuracy_score
 from sklearn.naive_bayes import GaussianNB
 
-from ckcv_ray import Execution, Study, Task, evaluate
+from ckcv_ray import Execution, Study, Task, evaluate, verify
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.learners.sklearn import spec
 from ckcv_ray.learners.steps import Balance, draw_balanced
 from ckcv_ray.runs.run import Job, run_job
-from ckcv_ray.runs.verify import verify
 from ckcv_ray.study.problem import OUTER
 from ckcv_ray.tables.task import Roles
 

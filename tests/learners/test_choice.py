@@ -10,16 +10,12 @@ from decision_stump import DecisionStump
 from learner_contract import clouds
 from nearest_centroid import NearestCentroid
 
-from ckcv_ray import Execution, run
+from ckcv_ray import Execution, GaussianSVM, InputError, Study, Task, run
 from ckcv_ray.core.measures import Kind, Output
-from ckcv_ray.errors import InputError
 from ckcv_ray.learners.base import ALL, ZOO
 from ckcv_ray.learners.choice import Choice
 from ckcv_ray.learners.ensemble import Ensemble, Member, from_arrow, to_arrow
-from ckcv_ray.learners.svm.learner import GaussianSVM
 from ckcv_ray.study.problem import Problem
-from ckcv_ray.study.study import Study
-from ckcv_ray.tables.task import Task
 
 SVM = GaussianSVM(C=(0.1, 1.0), gamma=(0.1, 1.0, 10.0))
 CENTROID, STUMP = NearestCentroid((0.5, 2.0)), DecisionStump()

@@ -11,14 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import parquet
-from sklearn.compose import ColumnTransformer
 from sklearn.impute import SimpleImputer
+from sklearn.model_selection import PredefinedSplit
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler, TargetEncoder
 from untidy import untidy
 
-from ckcv_ray import Execution, Job, Study, load_run
-from ckcv_ray.errors import InputError, StoreError
+from ckcv_ray import Execution, InputError, Job, StoreError, Study, load_run, verify
 from ckcv_ray.learners import steps
 from ckcv_ray.learners.steps import (
     PARTS,
@@ -30,7 +29,6 @@ from ckcv_ray.learners.steps import (
     list_expanded_columns,
 )
 from ckcv_ray.runs.run import run_job
-from ckcv_ray.runs.verify import verify
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.tables.task import Roles, Task
 from ckcv_ray.tables.units import Groups
@@ -50,61 +48,37 @@ def task() -> Task:
     return Task.from_table(untidy(80), Roles("outcome"))
 
 
-def pipeline(encoding: Encoding, task: Task, n: int) -> ColumnTransformer:
-    """What somebody would write by hand with scikit-learn, but for the columns that say where gaps were."""
-    categorical = np.array([bool(one.levels) for one in list_expanded_columns(task.schema)])
-    impute = SimpleImputer(strategy=str(encoding.gaps))
-    least = max(2, int(np.ceil(encoding.rare * n)))
-    if encoding.categories is Categories.ONEHOT:
-        numbers = make_pipeline(impute, StandardScaler())
-        words = OneHotEncoder(handle_unknown="infrequent_if_exist", min_frequency=least, sparse_output=False)
-    else:
-        numbers = impute
-        words = OrdinalEncoder(
-            handle_unknown="use_encoded_value",
-            unknown_value=-1,
-            encoded_missing_value=-2,
-            min_frequency=least,
-        )
-    parts = [
-        ("numbers", numbers, np.flatnonzero(~categorical)),
-        ("words", words, np.flatnonzero(categorical)),
-    ]
-    return ColumnTransformer(parts)
-
-
-def join_unseen(columns, words):
-    """Give what was never seen the number of the rare categories, which scikit-learn does for ones alone."""
-    for i, rare in enumerate(words.infrequent_categories_):
-        place = columns.shape[1] - len(words.categories_) + i
-        if rare is not None:
-            codes = len(words.categories_[i][~np.isnan(words.categories_[i])]) - len(rare)
-            columns[columns[:, place] == -1, place] = codes
+def fit_by_hand(encoding, known, is_words):
+    """Fit to a column what somebody would write by hand with scikit-learn, without a column of gaps."""
+    impute, onehot = SimpleImputer(strategy=str(encoding.gaps)), encoding.categories is Categories.ONEHOT
+    if not is_words:
+        return (make_pipeline(impute, StandardScaler()) if onehot else impute).fit(known)
+    options = {"min_frequency": max(2, int(np.ceil(encoding.rare * len(known))))}
+    if onehot:
+        options |= {"handle_unknown": "infrequent_if_exist", "sparse_output": False}
+        return OneHotEncoder(**options).fit(known)
+    options |= {"unknown_value": -1, "encoded_missing_value": -2}
+    return OrdinalEncoder(handle_unknown="use_encoded_value", **options).fit(known)
 
 
 @pytest.mark.parametrize("encoding", ENCODINGS, ids=lambda one: f"{one.categories}-{one.gaps}")
 @pytest.mark.parametrize("n", [7, 30, 80])
 def test_columns_are_encoded_as_by_scikit_learn(encoding, n, task):
     train = np.random.default_rng(n).permutation(task.n)[:n]
-    X = expand_dates(task.X, task.schema)
-    theirs = pipeline(encoding, task, n).fit(X[train])
-    expected = theirs.transform(X)
-    if encoding.categories is Categories.ORDINAL:
-        join_unseen(expected, theirs.named_transformers_["words"])
-    encoder = encoding.fit(task, train)
-    kept, indicators = [], []
-    names = [one.name for one in list_expanded_columns(task.schema)]
-    for name, one, column in zip(names, encoder.fitted, X.T, strict=True):
-        made, may_say = list(one.columns(column)), "." not in name or name.endswith(f".{PARTS[0]}")
-        if hasattr(one, "missing"):
-            kept.append((True, made[:1]))
-            indicators.append((made[1:], np.isnan(column[train]).any() and may_say))
-            assert len(made) == 1 + one.missing
-        else:
-            kept.append((False, made))
-    ordered = [c for numeric in (True, False) for is_one, made in kept if is_one is numeric for c in made]
-    assert np.array_equal(np.column_stack(ordered), expected)
-    assert all(bool(made) == had_gaps for made, had_gaps in indicators)
+    encoder, X = encoding.fit(task, train), expand_dates(task.X, task.schema)
+    for about, one, x in zip(list_expanded_columns(task.schema), encoder.fitted, X.T, strict=True):
+        by_hand = fit_by_hand(encoding, x[train, None], bool(about.levels))
+        made, expected = np.column_stack(list(one.columns(x))), by_hand.transform(x[:, None])
+        if not about.levels:
+            says = np.isnan(x[train]).any() and ("." not in about.name or about.name.endswith(f".{PARTS[0]}"))
+            assert made.shape[1] == 1 + one.missing == 1 + says
+        elif hasattr(by_hand, "unknown_value"):
+            (rare,), (found,) = by_hand.infrequent_categories_, by_hand.categories_
+            if (
+                rare is not None
+            ):  # scikit-learn gives what was never seen their number in columns of ones alone
+                expected[expected == -1] = np.sum(~np.isnan(found)) - len(rare)
+        assert np.array_equal(made[:, : expected.shape[1]], expected)
     assert np.isfinite(encoder.transform(task.X)).all()
     assert encoder.transform(task.X).shape[1] <= encoding.width(task.schema, 2)
 
@@ -176,21 +150,14 @@ def test_shares_of_classes_are_those_of_scikit_learn(n_classes, grouped):
     task = Task.of(pa.table({"word": texts, "x": rng.normal(size=n)}), y, groups=groups)
     train = rng.permutation(n)[:60]
     encoder = TARGET.fit(task, train)
-    folds = [np.flatnonzero(np.isin(train, rows)) for rows in encoder.folds]
-    assert len(folds) == 5
+    assert len(encoder.folds) == 5
     assert sorted(row for rows in encoder.folds for row in rows) == sorted(train)
     if grouped:
         of_fold = [set(task.row_units[list(rows)]) for rows in encoder.folds]
         assert sum(map(len, of_fold)) == len(set().union(*of_fold))
 
-    class Given:
-        def split(self, X, y, groups=None):
-            return ((np.delete(np.arange(60), fold), fold) for fold in folds)
-
-        def get_n_splits(self, X=None, y=None, groups=None):
-            return len(folds)
-
-    hand = TargetEncoder(cv=Given())
+    in_fold = [np.isin(train, rows) for rows in encoder.folds]
+    hand = TargetEncoder(cv=PredefinedSplit(np.argmax(in_fold, axis=0)))
     word = task.X[:, [0]]
     expected = np.empty((n, 1 if n_classes == 2 else n_classes))
     expected[train] = hand.fit_transform(word[train], y[train])

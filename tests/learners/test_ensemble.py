@@ -66,6 +66,26 @@ def test_it_is_the_same_from_parquet_and_from_pickles_in_any_order(tmp_path):
     assert columns.names == ["k", "split", "errors", "n_estimate", *svm.codec.columns(task).names]
 
 
+class Leans:
+    """A model whose score is a multiple of the first column."""
+
+    def __init__(self, factor):
+        self.factor = factor
+
+    def predict(self, X):
+        score = X[:, 0] * self.factor
+        return Predicted((score > 0).astype(np.int32), score)
+
+
+def test_the_vote_for_a_row_has_the_same_bits_alone():
+    rng, none = np.random.default_rng(0), (0, 0)
+    ensemble = Ensemble(tuple(Member(3, i, Leans(rng.normal()), none, none) for i in range(20)))
+    X = rng.normal(size=(N, D))
+    alone = zip(*(ensemble.vote(X[i : i + 1]) for i in range(N)), strict=True)
+    for whole, parts in zip(ensemble.vote(X), alone, strict=True):
+        assert whole.tobytes() == np.concatenate(parts).tobytes()
+
+
 @settings(max_examples=limit_examples(40), deadline=None)
 @given(seeds, st.integers(2, 5), st.integers(1, 7))
 def test_votes_of_several_classes_are_counted_one_by_one(seed, n_classes, n_members):

@@ -14,9 +14,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from ckcv_ray import Execution, GaussianSVM, InputError, Study, evaluate, run
-from ckcv_ray.extend import NystroemSVM
+from ckcv_ray.extend import Choice, NystroemSVM
 from ckcv_ray.learners.base import LEARNERS
-from ckcv_ray.learners.choice import Choice
 
 SERIAL = Execution("serial")
 SVM, CENTROID = GaussianSVM(C=(0.1, 1.0), gamma=(0.1, 1.0, 10.0)), NearestCentroid((0.5, 2.0))

@@ -9,11 +9,9 @@ from conftest import unwrap
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
-from ckcv_ray import Execution, Job, Procedure, Study, load_run
+from ckcv_ray import Execution, Job, Procedure, Study, Task, load_run, verify
 from ckcv_ray.runs.run import assess, run_job
-from ckcv_ray.runs.verify import verify
 from ckcv_ray.study.problem import Problem
-from ckcv_ray.tables.task import Task
 
 SERIAL = Execution("serial")
 N, D = 60, 3

@@ -38,30 +38,17 @@ def test_scores_are_those_of_cross_validate(learner: str, measure: str, peer: An
     if learner == "linear":
         options |= {"param": {"C": (1.0,)}}
     found = evaluate(rows, targets, sample_weight=WEIGHTS, **options)
-    expected = cross_validate(
-        make_pipeline(StandardScaler(), peer),
-        rows,
-        targets,
-        cv=FOLDS,
-        scoring=measure,
-        params={f"{step}__sample_weight": WEIGHTS},
-    )["test_score"]
+    pipeline, weights = make_pipeline(StandardScaler(), peer), {f"{step}__sample_weight": WEIGHTS}
+    theirs = cross_validate(pipeline, rows, targets, cv=FOLDS, scoring=measure, params=weights)
     unweighted = evaluate(rows, targets, **options)
     scores, others = (one.of_splits(one.entries[0], one.scores[0]) for one in (found, unweighted))
-    assert np.allclose(scores, expected, rtol=1e-6 if learner == "linear" else 1e-11)
-    assert not np.allclose(others, expected, rtol=1e-3)
+    assert np.allclose(scores, theirs["test_score"], rtol=1e-6 if learner == "linear" else 1e-11)
+    assert not np.allclose(others, theirs["test_score"], rtol=1e-3)
 
 
 def fit_all(task: Task, learner: Any) -> Any:
     every = np.arange(task.n)
     return learner.trainer.prepare(learner.trainer.share(task), every, every[:0]).fit(0, 1)
-
-
-@pytest.mark.parametrize("name", ["linear", "boosting", "tree", "svm_nystroem", "naive_bayes"])
-def test_weights_of_one_change_no_bit(name: str) -> None:
-    learner = LEARNERS[name](**({"landmarks": 20} if name == "svm_nystroem" else {}))
-    models = [fit_all(Task.of(X, Y, sample_weight=w), learner).model(0) for w in (np.ones(160), None)]
-    assert all(np.array_equal(*pair) for pair in zip(*(m.predict(X) for m in models), strict=True))
 
 
 def test_weights_of_a_class_are_class_weights() -> None:
@@ -75,14 +62,11 @@ def test_weights_of_a_class_are_class_weights() -> None:
 def test_encoded_learners_and_choices_hand_weights_on() -> None:
     ward = np.where(RNG.random(160) < 0.5, "east", "west")
     columns = pa.table({"x": X[:, 0], "z": X[:, 1], "ward": ward, "y": Y, "w": WEIGHTS})
-    found = []
+    study, found = Procedure.of(learner="linear,tree", measure="accuracy", resampling="kfold:3"), []
     for weight in ("w", None):
         task = Task.from_table(columns, Roles("y", features=["x", "z", "ward"], weight=weight))
-        study = Procedure.of(learner="linear,tree", measure="accuracy", resampling="kfold:3")
-        problem = Problem.of(study, task)
-        block = problem.learner.trainer.prepare(
-            problem.learner.trainer.share(task), np.arange(80), np.arange(80, 160)
-        )
+        trainer = Problem.of(study, task).learner.trainer
+        block = trainer.prepare(trainer.share(task), np.arange(80), np.arange(80, 160))
         found.append([block.fit(path, 1).model(0) for path in range(2)])
     (linear, tree), (plain_linear, plain_tree) = found
     assert linear.encoder.text == plain_linear.encoder.text

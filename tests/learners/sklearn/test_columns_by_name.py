@@ -16,16 +16,13 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 
-from ckcv_ray import Execution, Study, evaluate, run
+from ckcv_ray import Execution, InputError, Study, Task, evaluate, load_scores, run
 from ckcv_ray.core.schedule import Stage
-from ckcv_ray.errors import InputError
 from ckcv_ray.learners.sklearn.learner import AnyEstimator, find_columns
 from ckcv_ray.learners.sklearn.paths import fit_model
 from ckcv_ray.learners.sklearn.spec import as_spec
-from ckcv_ray.runs.load import load_scores
 from ckcv_ray.study.problem import OUTER
 from ckcv_ray.tables.columns import Column, ColumnKind, Schema
-from ckcv_ray.tables.task import Task
 
 SERIAL = Execution("serial")
 RNG = np.random.default_rng(0)

@@ -9,13 +9,13 @@ import pytest
 from boosting import make
 from learner_contract import clouds
 from sklearn.base import clone
-from sklearn.datasets import load_iris, make_classification
+from sklearn.datasets import make_classification
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import KBinsDiscretizer
 from sklearn.tree import DecisionTreeClassifier
 
-from ckcv_ray import Study
+from ckcv_ray import Study, Task
 from ckcv_ray.core.draws import draw_seeds, make_seed_sequence
 from ckcv_ray.core.process import one_thread
 from ckcv_ray.learners.base import LEARNERS, STATUSES, Status
@@ -24,7 +24,6 @@ from ckcv_ray.learners.sklearn.paths import EstimatorLearner, LibraryRounds, Pla
 from ckcv_ray.learners.sklearn.spec import complete_names, prepare
 from ckcv_ray.learners.sklearn.store import last_step
 from ckcv_ray.study.problem import Problem
-from ckcv_ray.tables.task import Task
 
 
 def few_values(n: int) -> tuple[Any, Any]:
@@ -36,7 +35,6 @@ def few_values(n: int) -> tuple[Any, Any]:
 
 TASKS = {
     "two classes": Task.of(*make_classification(160, 8, random_state=1)),
-    "three classes": Task.of(*load_iris(return_X_y=True)),
     "ties": Task.of(*few_values(150)),
     "five classes": Task.of(*make_classification(200, 12, n_informative=8, n_classes=5, random_state=2)),
     "weighted rows": Task.of(
@@ -107,9 +105,9 @@ def fit_alone(learner: Any, setting: Any, task: Task, train: np.ndarray) -> Any:
 
 
 CASES = [
-    pair
-    for pair in product([name for name, learner in PATHS.items() if learner], TASKS)
-    if PATHS[pair[0]].weighs_rows or not TASKS[pair[1]].weighting.columns
+    (name, data)
+    for (name, learner), data in product(PATHS.items(), TASKS)
+    if learner and (learner.weighs_rows or not TASKS[data].weighting.columns)
 ]
 
 

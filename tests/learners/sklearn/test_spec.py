@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import warnings
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -93,15 +94,11 @@ def list_classes() -> dict[str, type]:
     """Every class of scikit-learn that a study may name."""
     found = {}
     for module in MODULES:
-        public = import_module(f"sklearn.{module}")
-        for name, kind in vars(public).items():
+        for name, kind in vars(import_module(f"sklearn.{module}")).items():
+            path = f"sklearn.{module}:{name}"
             if isinstance(kind, type) and not inspect.isabstract(kind) and name[0].isupper():
-                try:
-                    found[f"sklearn.{module}:{name}"] = spec._import_class(
-                        "class", f"sklearn.{module}:{name}"
-                    )
-                except InputError:
-                    continue
+                with suppress(InputError):
+                    found[path] = spec._import_class("class", path)
     return found
 
 

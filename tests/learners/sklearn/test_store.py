@@ -49,12 +49,12 @@ from sklearn.preprocessing import (
 from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import all_estimators
+from stores import read_all
 
-from ckcv_ray import Execution, InputError, Study, evaluate, run
+from ckcv_ray import Execution, InputError, Study, evaluate, load_scores, run
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.learners.sklearn.spec import as_spec, list_classes
 from ckcv_ray.learners.sklearn.store import pack, unpack
-from ckcv_ray.runs.load import load_scores
 from ckcv_ray.study.problem import OUTER
 
 X, Y = make_classification(80, 5, random_state=0)
@@ -173,16 +173,8 @@ def forge(owner: Callable[[Any], Any], field: str, value: int) -> Callable[[Any]
     return change
 
 
-def shorten(machine: SVC) -> None:
-    machine._dual_coef_ = machine._dual_coef_[:, :1].copy()
-
-
-def add_columns(boosting: GradientBoostingClassifier) -> None:
-    boosting.estimators_ = np.repeat(boosting.estimators_, 3, axis=1)
-
-
-def hold_other(boosting: HistGradientBoostingClassifier) -> None:
-    boosting._predictors[0][0] = StandardScaler()
+def swap(name: str, make: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda estimator: setattr(estimator, name, make(getattr(estimator, name)))
 
 
 def in_a_set(forest: RandomForestClassifier) -> None:
@@ -196,6 +188,8 @@ HISTOGRAMS = HistGradientBoostingClassifier(max_iter=3)
 TREE = DecisionTreeClassifier()
 NEAR = KNeighborsClassifier(algorithm="brute")
 MORE_COLUMNS = put(n_features_in_=6)
+REPEAT_COLUMNS = swap("estimators_", lambda trees: np.repeat(trees, 3, axis=1))
+HOLD_OTHER = swap("_predictors", lambda rounds: [[StandardScaler()], *rounds[1:]])
 ALONE, FIRST = operator.attrgetter("tree_"), lambda forest: forest.estimators_[0].tree_
 OF_ROUND = lambda boosting: boosting._predictors[0][0]  # noqa: E731
 FOLLOWED: dict[str, tuple[Any, Callable[[Any], Any], str]] = {
@@ -211,15 +205,15 @@ FOLLOWED: dict[str, tuple[Any, Callable[[Any], Any], str]] = {
     "histograms: categories": (HISTOGRAMS, forge(OF_ROUND, "is_categorical", 1), "a tree has categories"),
     "histograms of no columns": (HISTOGRAMS, lambda h: delattr(h, "n_features_in_"), "a tree has another"),
     "histograms of text": (HISTOGRAMS, put(_preprocessor=StandardScaler()), "a tree has categories"),
-    "no histogram": (HISTOGRAMS, hold_other, "a tree has another number of columns"),
+    "no histogram": (HISTOGRAMS, HOLD_OTHER, "a tree has another number of columns"),
     "a tree of other columns": (TREE, MORE_COLUMNS, "a tree has another number of columns"),
     "a tree that is none": (TREE, put(tree_=StandardScaler()), "a tree has another number of columns"),
     "a tree without columns": (TREE, lambda tree: delattr(tree, "n_features_in_"), "a tree has another numb"),
     "a forest of other columns": (FEW_TREES, lambda f: MORE_COLUMNS(f.estimators_[0]), "a tree has another"),
     "a tree in a set": (FEW_TREES, in_a_set, "a tree has another number of columns"),
     "a stage of other columns": (STAGES, lambda s: MORE_COLUMNS(s.estimators_[1, 0]), "a tree has another n"),
-    "more trees than classes": (STAGES, add_columns, "its trees are not those of its classes"),
-    "too few coefficients": (SVC(), shorten, "do not belong together"),
+    "more trees than classes": (STAGES, REPEAT_COLUMNS, "its trees are not those of its classes"),
+    "too few coefficients": (SVC(), swap("_dual_coef_", lambda c: c[:, :1].copy()), "do not belong together"),
     "another kind of machine": (SVC(), put(_impl="nu_svr"), "do not belong together"),
     "columns as a kernel": (SVC(), put(kernel="precomputed"), "do not belong together"),
     "neighbours of no class": (NEAR, put(_y=np.full(80, 10**6)), "its neighbours are not of its classes"),
@@ -318,10 +312,10 @@ def test_a_command_does_with_a_folder_what_the_guide_on_security_says(tmp_path, 
     for command, more in {"status": (), "report": (), "predict": (new,), "verify": ()}.items():
         _, _, fitted, imported, written = says[command]
         fits.clear()
-        before = {file: file.read_bytes() for file in out.rglob("*") if file.is_file()}
+        before = read_all(out)
         assert ckcv(command, out, *more)[0] == 0
-        after = {file: file.read_bytes() for file in out.rglob("*") if file.is_file()}
+        after = read_all(out)
         assert bool(fits) == (fitted != "nothing"), command
-        assert {file.name for file in after.keys() - before.keys()} == {*re.findall(r"report\.html", written)}
+        assert after.keys() - before.keys() == {*re.findall(r"report\.html", written)}
         assert {file: after[file] for file in before} == before
         assert imported.startswith("nothing")

@@ -11,11 +11,10 @@ from hypothesis import strategies as st
 from sklearn import datasets
 from sklearn.svm import SVC
 
-from ckcv_ray import GaussianSVM, Task
+from ckcv_ray import GaussianSVM, InputError, Task
 from ckcv_ray.core.draws import Draws
 from ckcv_ray.core.measures import UNDECIDED as NEITHER
 from ckcv_ray.core.resampling.complete import split_complete
-from ckcv_ray.errors import InputError
 from ckcv_ray.learners.base import STATUSES, Status
 from ckcv_ray.learners.steps import compute_weights
 from ckcv_ray.learners.svm import blocks, kernels, trainer
@@ -34,16 +33,11 @@ def clouds(n, n_classes, seed, spread=1.2):
     return Task.of(rng.normal(size=(n, 3)) + spread * rng.normal(size=(n_classes, 3))[y], y)
 
 
-def named(name):
-    X, y = getattr(datasets, f"load_{name}")(return_X_y=True)
-    return Task.of(X[:500], y[:500])
-
-
 TASKS = {
-    "iris": lambda: named("iris"),
-    "part of digits": lambda: named("digits"),
-    "three clouds": lambda: clouds(120, 3, 1),
-    "five clouds": lambda: clouds(150, 5, 2),
+    "iris": Task.of(*datasets.load_iris(return_X_y=True)),
+    "part of digits": Task.of(*(part[:500] for part in datasets.load_digits(return_X_y=True))),
+    "three clouds": clouds(120, 3, 1),
+    "five clouds": clouds(150, 5, 2),
 }
 
 
@@ -51,8 +45,8 @@ def block_of(learner, task, train, score):
     return learner.trainer.prepare(learner.trainer.share(task), train, score)
 
 
-def a_split(task, number=0):
-    return split_complete(task.n, 4, number, 4, Draws(0))
+def a_split(task):
+    return split_complete(task.n, 4, 0, 4, Draws(0))
 
 
 def winner_of(n_classes, f):
@@ -103,7 +97,7 @@ def theirs(model, task, train, class_weight):
 @pytest.mark.parametrize("name", TASKS)
 @pytest.mark.parametrize("class_weight", [None, "balanced", {0: 3.0, 2: 0.2}], ids=str)
 def test_labels_and_decisions_are_those_of_svc(name, class_weight):
-    task = TASKS[name]()
+    task = TASKS[name]
     learner = GaussianSVM(COSTS, GAMMAS, tolerance=1e-8, class_weight=class_weight).canonical(task)
     split = a_split(task)
     block, compared = block_of(learner, task, split.train, split.select), 0
@@ -179,7 +173,8 @@ def test_however_the_kernel_is_held_no_bit_changes(scale, monkeypatch):
 
 
 def test_a_fit_has_not_converged_if_a_pair_has_not():
-    task, split = clouds(120, 3, 11, spread=0.2), a_split(clouds(120, 3, 11, spread=0.2))
+    task = clouds(120, 3, 11, spread=0.2)
+    split = a_split(task)
     fits = block_of(GaussianSVM((1.0,), (1.0,), max_iter=9), task, split.train, split.select).fit(0, 1)
     converged = [bool(pair.converged[0]) for pair in fits.pairs]
     assert STATUSES[fits.status[0]] is (Status.CONVERGED if all(converged) else Status.NOT_CONVERGED)
