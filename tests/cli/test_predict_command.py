@@ -208,11 +208,6 @@ def read(shown: str) -> pa.Table:
     return csv.read_csv(io.BytesIO(shown.encode()))
 
 
-class Stdin:
-    def __init__(self, content: bytes) -> None:
-        self.buffer = io.BytesIO(content)
-
-
 def test_the_column_that_names_the_rows_is_carried(ckcv: Command, linear: Path) -> None:
     asked = ("predict", linear, "cases.csv", "--vote")
     kept, named = (ckcv(*asked, option, "patient") for option in ("--keep", "--id"))
@@ -266,12 +261,15 @@ def test_labels_go_back_as_they_were_written(ckcv: Command, tmp_path: Path, labe
 def test_a_table_can_come_from_standard_input_and_go_to_standard_output(
     ckcv: Command, linear: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    def give(content: bytes) -> None:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+
     expected = ckcv("predict", linear, "cases.csv", "--vote", "--id", "patient")
-    monkeypatch.setattr(sys, "stdin", Stdin(Path("cases.csv").read_bytes()))
+    give(Path("cases.csv").read_bytes())
     given = ckcv("predict", linear, "-", "--vote", "--id", "patient", "--out", "-")
     assert given == expected
     for content in (b"", b"a,b\n1\n"):
-        monkeypatch.setattr(sys, "stdin", Stdin(content))
+        give(content)
         code, shown, messages = ckcv("predict", linear, "-")
         assert (code, shown) == (2, "")
         assert "standard input" in messages
