@@ -326,12 +326,29 @@ def select_settings(losses: Values, starts: Index, learner_of_paths: Index, each
 
 BEST_MEAN, ONE_SE, TOLERANCE = "best", "one_se", "tolerance"
 EXPECTED = "expected best, one_se (within one standard error of the best), or tolerance:2% (within 2 % of it)"
-SIMPLER = (  # hyperparameters of which it is known which values are simpler, those that decide first first
-    *("max_depth", "max_leaf_nodes", "num_leaves", "depth", "n_components", "degree", "ccp_alpha"),
-    *("min_samples_leaf", "n_neighbors", "C", "alpha", "gamma", "shrinkage", "var_smoothing"),
-    *("hidden_layer_sizes", "n_estimators", "iterations", "max_iter", "learning_rate", "max_features"),
-)
-LARGER = {"ccp_alpha", "min_samples_leaf", "n_neighbors", "alpha", "shrinkage", "var_smoothing"}  # is simpler
+SMALLER, LARGER = 1, -1
+SIMPLER = {  # which values of a hyperparameter make a simpler model, those that decide first coming first
+    "max_depth": SMALLER,
+    "max_leaf_nodes": SMALLER,
+    "num_leaves": SMALLER,
+    "depth": SMALLER,
+    "n_components": SMALLER,
+    "degree": SMALLER,
+    "ccp_alpha": LARGER,
+    "min_samples_leaf": LARGER,
+    "n_neighbors": LARGER,
+    "C": SMALLER,
+    "alpha": LARGER,
+    "gamma": SMALLER,
+    "shrinkage": LARGER,
+    "var_smoothing": LARGER,
+    "hidden_layer_sizes": SMALLER,
+    "n_estimators": SMALLER,
+    "iterations": SMALLER,
+    "max_iter": SMALLER,
+    "learning_rate": SMALLER,
+    "max_features": SMALLER,
+}
 
 
 def check_choose(choose: object) -> str:
@@ -382,5 +399,4 @@ def _weigh(name: str, setting: Mapping[str, object]) -> float:
     if value is None:  # no limit, or no penalty
         return inf
     size = sum(value) if isinstance(value, list | tuple) else value
-    sign = -1 if name in LARGER else 1
-    return sign * float(size) if isinstance(size, int | float) else 0.0
+    return SIMPLER[name] * float(size) if isinstance(size, int | float) else 0.0

@@ -205,14 +205,13 @@ class Certified(Result):
         if self.task.classes:
             constant = c.labels[c.baseline.predicted]
         return {
-            **{"run_id": self.run_id, "state": "provisional" if c.provisional else "finished"},
-            **{
-                "setting": dict(self.setting),
-                "k": self.k,
-                "l_ms": c.l_ms,
-                "l_ee": self.l_ee,
-                "error": c.error,
-            },
+            "run_id": self.run_id,
+            "state": "provisional" if c.provisional else "finished",
+            "setting": dict(self.setting),
+            "k": self.k,
+            "l_ms": c.l_ms,
+            "l_ee": self.l_ee,
+            "error": c.error,
             "proven": first.to_json(),
             "baseline": c.baseline.to_json() | {"predicted": constant},
             "below_baseline": self.proven < c.baseline.error if first.quantity.is_error else None,

@@ -66,9 +66,14 @@ class Counted(NamedTuple):
 
     def to_json(self) -> dict[str, object]:
         """Return the use as JSON values."""
-        use = {"tables": list(self.use.tables), "number": self.number, "repeated": self.repeated}
-        places = {"counted_in": list(self.places), "not_counted_in": list(self.unwritable)}
-        return {**use, "shares": self.use.shares, **places}
+        return {
+            "tables": list(self.use.tables),
+            "number": self.number,
+            "repeated": self.repeated,
+            "shares": self.use.shares,
+            "counted_in": list(self.places),
+            "not_counted_in": list(self.unwritable),
+        }
 
 
 def _count_use(use: uses.Use, folders: list[RunFolder], ledger: str | PathLike[str] | None) -> Counted:
@@ -251,23 +256,30 @@ class Comparison:
 
     def to_json(self) -> dict[str, object]:
         """Return the comparison as JSON values; what is not known is null."""
-        (only_other, only_run), verdict, asked = self.counts, self.verdict, self.question
+        only_other, only_run = self.counts
         sides = {"run": self.run, "other": self.reference}
-        each = {
-            name: {"name": side.name, "by": side.by, "error": error, "wrong": int(side.wrong.sum())}
-            for (name, side), error in zip(sides.items(), self.errors, strict=True)
-        }
-        rows = {"rows": len(self.run.wrong), "rows_left_out": self.left_out}
         return {
-            **{"answer": self.answer, "statement": self.state(), **each, **rows},
-            "groups": self.units if asked.group is not None else None,
-            **{"only_other_wrong": only_other, "only_run_wrong": only_run},
+            "answer": self.answer,
+            "statement": self.state(),
+            **{
+                name: {"name": side.name, "by": side.by, "error": error, "wrong": int(side.wrong.sum())}
+                for (name, side), error in zip(sides.items(), self.errors, strict=True)
+            },
+            "rows": len(self.run.wrong),
+            "rows_left_out": self.left_out,
+            "groups": self.units if self.question.group is not None else None,
+            "only_other_wrong": only_other,
+            "only_run_wrong": only_run,
             "difference": self.errors[0] - self.errors[1],
-            **{"low": verdict.low, "high": verdict.high, "method": verdict.method},
-            **{"no_worse": asked.no_worse, "delta": asked.delta},
-            "delta_of_each_statement": asked.shared_delta / 2,
+            "low": self.verdict.low,
+            "high": self.verdict.high,
+            "method": self.verdict.method,
+            "no_worse": self.question.no_worse,
+            "delta": self.question.delta,
+            "delta_of_each_statement": self.question.shared_delta / 2,
             f"expected_{self.unit}s": self.expected,
-            **{"use": self.counted.to_json(), "cautions": list(self.cautions)},
+            "use": self.counted.to_json(),
+            "cautions": list(self.cautions),
         }
 
     def _claim(self, compared: str, limited: str) -> str:

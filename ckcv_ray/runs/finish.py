@@ -237,8 +237,13 @@ def _write_results(
 
 
 def _describe_execution(problem: Problem, backend: Backend) -> dict[str, Any]:
-    said = {"finished": datetime.now(UTC).date().isoformat(), "package": VERSION}
-    return said | {"backend": backend.name, "workers": backend.workers, "source": problem.task.source}
+    return {
+        "finished": datetime.now(UTC).date().isoformat(),
+        "package": VERSION,
+        "backend": backend.name,
+        "workers": backend.workers,
+        "source": problem.task.source,
+    }
 
 
 def measure(ensemble: Ensemble, test: TestRows | None, reported: dict[int, Ensemble]) -> Tested | None:

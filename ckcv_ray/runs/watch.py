@@ -78,11 +78,20 @@ class Finding:
 
     def to_json(self) -> dict[str, object]:
         """Return the finding as JSON values."""
-        watched, evidence = self.watched, exp(min(self.evidence, LARGEST_LOG))
-        counts = {"class": watched.label, "units": self.units, "errors": self.errors, "error": self.rate}
-        proven = {**self.limits._asdict(), "delta": watched.delta, "certified": watched.bound}
-        decided = {"evidence": evidence, "alarm_batch": self.alarm_batch, "more": self.more}
-        return {**counts, **proven, "state": self.state, **decided}
+        return {
+            "class": self.watched.label,
+            "units": self.units,
+            "errors": self.errors,
+            "error": self.rate,
+            "low": self.limits.low,
+            "high": self.limits.high,
+            "delta": self.watched.delta,
+            "certified": self.watched.bound,
+            "state": self.state,
+            "evidence": exp(min(self.evidence, LARGEST_LOG)),
+            "alarm_batch": self.alarm_batch,
+            "more": self.more,
+        }
 
     def describe(self, unit: str) -> list[str]:
         """Return what was measured, and whether what is certified holds, a line each.

@@ -98,8 +98,15 @@ class Identity(NamedTuple):
 
     def to_json(self, package: str = VERSION) -> bytes:
         """Return the file of it that a version of this package writes."""
-        named = {"schema": formats.SCHEMA_VERSION, "package": package, "run_id": self.run_id}
-        return formats.to_json(named | {self.study.kind: self.study.to_json(), "data": self.data_digest})
+        return formats.to_json(
+            {
+                "schema": formats.SCHEMA_VERSION,
+                "package": package,
+                "run_id": self.run_id,
+                self.study.kind: self.study.to_json(),
+                "data": self.data_digest,
+            }
+        )
 
 
 class RunFolder:

@@ -15,9 +15,21 @@ Kind = TypeVar("Kind", bound=type[Resampling])
 RESAMPLINGS: dict[str, Any] = {
     kind.name: kind
     for kind in (
-        *(complete.Complete, complete.Rotation, drawn.SingleSplit, folds.KFold, folds.RepeatedKFold),
-        *(folds.DrawnFolds, folds.ForwardSplits, folds.LeaveOneOut, drawn.Subsampling, drawn.Bootstrap),
-        *(drawn.Bootstrap632, drawn.Bootstrap632Plus, drawn.OptimismBootstrap, folds.NestedSplits, Splits),
+        complete.Complete,
+        complete.Rotation,
+        drawn.SingleSplit,
+        folds.KFold,
+        folds.RepeatedKFold,
+        folds.DrawnFolds,
+        folds.ForwardSplits,
+        folds.LeaveOneOut,
+        drawn.Subsampling,
+        drawn.Bootstrap,
+        drawn.Bootstrap632,
+        drawn.Bootstrap632Plus,
+        drawn.OptimismBootstrap,
+        folds.NestedSplits,
+        Splits,
     )
 }
 CERTIFIABLE = {name: kind for name, kind in RESAMPLINGS.items() if kind.selects}
