@@ -17,13 +17,13 @@ from dataclasses import replace
 from functools import partial
 from math import inf
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ckcv_ray.core.arrays import Index
+from ckcv_ray.core.arrays import Index, Numbers
 from ckcv_ray.core.measures import Measure, Output
 from ckcv_ray.core.process import end_process_after, one_thread
 from ckcv_ray.core.schedule import Stage, Unit
@@ -49,7 +49,7 @@ class Inputs(NamedTuple):
     """Inputs that every worker receives once."""
 
     problem: Problem
-    shared: Any  # what its learner shares between splits
+    shared: object  # what its learner shares between splits
     fit_timeout: float | None = None  # seconds; the process of a longer fit ends
 
 
@@ -59,7 +59,7 @@ class Evaluated(NamedTuple):
     unit: Unit
     path: int
     first: int
-    totals: NDArray[Any] = np.empty(0)
+    totals: Numbers = np.empty(0)
     n_iter: NDArray[np.int64] = np.empty(0, np.int64)
     status: NDArray[np.int8] = np.empty(0, np.int8)
     members: tuple[Member, ...] = ()

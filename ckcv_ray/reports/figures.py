@@ -11,9 +11,9 @@ from html import escape
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from ckcv_ray.core.arrays import Values
+from ckcv_ray.core.arrays import Index, Values
 from ckcv_ray.core.measures import Score
 from ckcv_ray.core.percent import NOT_SET, ceil_percent, floor_percent, format_percent, format_row
 from ckcv_ray.errors import InputError, pluralize, printable
@@ -102,8 +102,8 @@ class Mark(NamedTuple):
 class Tiles(NamedTuple):
     """Squares that are coloured by values."""
 
-    x: NDArray[Any]  # of their middles
-    y: NDArray[Any]
+    x: Index  # of their middles
+    y: Index
     side: Values  # of each
     values: Values
     label: str  # what the values are

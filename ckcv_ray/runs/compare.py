@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -169,7 +169,7 @@ class Side(NamedTuple):
     name: str  # folder, or column, for display
     by: str  # says what classifies
     wrong: NDArray[np.bool_]  # which rows are wrong, (rows,)
-    predicted: NDArray[Any]  # the labels that it gives, (rows,)
+    predicted: NDArray[np.generic]  # the labels that it gives, (rows,)
     known: NDArray[np.bool_]  # which rows equal one that it has learned from, label aside, (rows,)
     discrete: bool = False  # whether rows of other examples are often equal in its columns
 

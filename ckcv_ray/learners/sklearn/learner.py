@@ -449,8 +449,8 @@ class Row(NamedTuple):
     path: str  # class of the estimator, as "module:Class"
     values: Values  # search space
     bases: tuple[type[EstimatorLearner], ...] = (EstimatorLearner,)
-    params: Mapping[str, Any] = MappingProxyType({})  # of the estimator that are not its defaults
-    defaults: Mapping[str, Any] = MappingProxyType({})  # that the estimator does not tell, by parameter
+    params: Mapping[str, object] = MappingProxyType({})  # of the estimator that are not its defaults
+    defaults: Mapping[str, object] = MappingProxyType({})  # that the estimator does not tell, by parameter
 
 
 def _define(rows: Mapping[str, Row], kinds: frozenset[Kind]) -> tuple[Any, ...]:

@@ -89,7 +89,7 @@ class EstimatorLearner(Learner):
     name: ClassVar[str]
     spec: ClassVar[Spec]
     values: ClassVar[Values] = {}
-    defaults: ClassVar[Mapping[str, Any]] = MappingProxyType({})
+    defaults: ClassVar[Mapping[str, object]] = MappingProxyType({})
     kinds: ClassVar[frozenset[Kind]] = CLASS_KINDS
 
     param: Mapping[str, Any] | None = option(None, PARAM)

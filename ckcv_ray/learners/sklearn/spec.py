@@ -273,11 +273,11 @@ class BoostingLibrary(NamedTuple):
         sharing: parameters, besides those above, with which the first rounds of a long fit are a short fit.
     """
 
-    forced: tuple[Mapping[str, Any], ...]
-    usual: Mapping[str, Any]
+    forced: tuple[Mapping[str, object], ...]
+    usual: Mapping[str, object]
     rounds: str
     count: Callable[[Any], int]
-    limit: Callable[[int], Mapping[str, Any]]
+    limit: Callable[[int], Mapping[str, object]]
     stop: tuple[str, ...]
     sharing: tuple[str, ...]
 

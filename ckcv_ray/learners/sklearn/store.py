@@ -423,7 +423,7 @@ class Booster:
 
     def __init__(self, estimator: Any) -> None:
         self.estimator, self.library = estimator, str(find_library(estimator))
-        self.limit: Mapping[str, Any] = {}
+        self.limit: Mapping[str, object] = {}
 
     def fit(self, X: Rows, y: Numbers, sample_weight: NDArray[np.float64] | None = None) -> Self:
         """Fit to rows X [n, d] with class numbers, or numbers, y [n], and weights [n] if they have any.
