@@ -8,39 +8,25 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from conftest import blobs, snapshot, unwrap
+from finished import SERIAL, Finished
 from pages import FORBIDDEN, HOSTILE, Page
 from untidy import untidy
 
-from ckcv_ray import InputError, StoreError, Study, evaluate, load_run
-from ckcv_ray.apps.forms import (
-    FORM_SUFFIXES,
-    GUIDELINES,
-    NO_CONFORMITY,
-    FilledForm,
-    fill_items,
-    list_sentences,
-    parse_answers,
-    read_form,
-    render_form,
-    write_template,
-)
+from ckcv_ray import InputError, StoreError, Study, load_run
+from ckcv_ray.apps import forms
 from ckcv_ray.cli.report import fill_form, write_answers
 from ckcv_ray.reports.facts import Section, facts
 from ckcv_ray.reports.templates import escape_markdown
 from ckcv_ray.runs.run import Job, run_job
-from ckcv_ray.study.study import Execution
 from ckcv_ray.tables.task import Roles, Task
 
-SERIAL = Execution("serial")
 SMALL = Study.paper(C=(1.0, 10.0), gamma=(1.0,), k=(3, 5), n_splits=3)
 TREES = Study.paper(learner="tree,constant", k=(3,), n_splits=2)
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    out = tmp_path_factory.mktemp("forms") / "run"
-    run_job(Job(SMALL, blobs(60), out), SERIAL)
-    return out
+def folder(finished: Finished) -> Path:
+    return finished("paper")
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +48,7 @@ def told(folder: Path) -> list[Section]:
     ],
 )
 def test_the_numbers_are_those_of_the_guideline(name: str, numbers: Any) -> None:
-    known = [item.number for item in read_form(name).item]
+    known = [item.number for item in forms.read_form(name).item]
     for number in numbers:
         assert any(re.match(rf"{re.escape(number)}(?![0-9])", other) for other in known), number
 
@@ -77,47 +63,49 @@ def test_every_name_of_a_form_is_that_of_a_fact(told: list[Section]) -> None:
     task = Task.from_table(table, Roles("outcome", group="patient", weight="weight"))
     results = [run_job(Job(study, twice), SERIAL), run_job(Job(TREES, task), SERIAL)]
     every = [told, *map(facts, results)]
-    for name in {
-        name for guideline in GUIDELINES for item in read_form(guideline).item for name in item.facts
-    }:
-        said = [text for sections in every for text in list_sentences(sections, name)]
+    named = (item.facts for guideline in forms.GUIDELINES for item in forms.read_form(guideline).item)
+    for name in {name for names in named for name in names}:
+        said = [text for sections in every for text in forms.list_sentences(sections, name)]
         assert said or name in ("test error", "scaling"), name
         assert all(text.endswith(".") for text in said)
     first = results[0].certificate.first.statement
-    assert f"proven: {first}" in [*list_sentences(every[1], "proven")]
-    (repeats,) = list_sentences(every[1], "repeats")
+    assert f"proven: {first}" in [*forms.list_sentences(every[1], "proven")]
+    (repeats,) = forms.list_sentences(every[1], "repeats")
     assert repeats == "repeats: 120 rows equal another one."
-    assert "criterion 'balanced'" in " ".join(list_sentences(every[1], "balance"))
+    assert "criterion 'balanced'" in " ".join(forms.list_sentences(every[1], "balance"))
 
 
 # Pages
 
 
 @pytest.fixture(scope="module")
-def filled(told: list[Section]) -> FilledForm:
+def filled(told: list[Section]) -> forms.FilledForm:
     answers = {"1": "A *title*.\n\nIts\nsecond paragraph.", "3a": "<b>\x1b[2J"}
-    return fill_items(read_form("tripod-ai"), "a run", told, answers)
+    return forms.fill_items(forms.read_form("tripod-ai"), "a run", told, answers)
 
 
-@pytest.mark.parametrize("name", GUIDELINES)
+@pytest.mark.parametrize("name", forms.GUIDELINES)
 def test_every_form_has_every_item_and_claims_no_conformity(name: str, told: list[Section]) -> None:
-    form = read_form(name)
-    filled = fill_items(form, "a run", told, {})
-    markdown, page = render_form(filled, ".md").decode(), Page(render_form(filled, ".html").decode())
+    form = forms.read_form(name)
+    filled = forms.fill_items(form, "a run", told, {})
+    markdown, page = (
+        forms.render_form(filled, ".md").decode(),
+        Page(forms.render_form(filled, ".html").decode()),
+    )
     for text in (markdown, " ".join(page.parts)):
-        assert NO_CONFORMITY in text
+        assert forms.NO_CONFORMITY in text
         assert "no statement of conformity" in text
     assert not FORBIDDEN & set(page.tags)
     for item, found in zip(form.item, filled.items, strict=True):
         assert escape_markdown(f"{item.number}: {item.text}") in markdown
         assert f"{item.number}: {item.text}" in " ".join(page.parts)
         assert found.is_open == bool(item.ask)
-        assert bool(found.found) == any([*list_sentences(told, name)] for name in item.facts)
+        assert bool(found.found) == any([*forms.list_sentences(told, name)] for name in item.facts)
     assert filled.open_numbers == [item.number for item in form.item if item.ask]
     assert f"{len(form.item)} items: {len(form.item) - len(filled.open_numbers)} filled" in filled.counts
 
 
-def test_answers_are_shown_and_close_items(filled: FilledForm) -> None:
+def test_answers_are_shown_and_close_items(filled: forms.FilledForm) -> None:
     assert not {"1", "3a"} & set(filled.open_numbers)
     states = {item.item.number: item.state for item in filled.items}
     assert states["1"] == "filled by the run and a person"
@@ -125,7 +113,7 @@ def test_answers_are_shown_and_close_items(filled: FilledForm) -> None:
     assert states["3b"] == "for a person to fill"
     assert states["2"] == "filled in part by the run; a person has to complete it"
     assert states["12a"] == "filled by the run"
-    markdown, page = render_form(filled, ".md").decode(), render_form(filled, ".html").decode()
+    markdown, page = forms.render_form(filled, ".md").decode(), forms.render_form(filled, ".html").decode()
     assert "* A \\*title\\*.\n* Its second paragraph." in markdown
     assert "<p>A *title*.</p>" in page
     assert "&lt;b&gt;\\x1b[2J" in page
@@ -135,21 +123,21 @@ def test_answers_are_shown_and_close_items(filled: FilledForm) -> None:
 def test_names_in_the_data_are_no_markup() -> None:
     labels, column = np.where(blobs(60).y, HOSTILE[0], "well"), {HOSTILE[1]: blobs(60).X[:, 0]}
     result = run_job(Job(TREES, Task.of(pa.table(column), labels)), SERIAL)
-    filled = fill_items(read_form("model-card"), "a run", facts(result), {})
-    page = render_form(filled, ".html").decode()
+    filled = forms.fill_items(forms.read_form("model-card"), "a run", facts(result), {})
+    page = forms.render_form(filled, ".html").decode()
     assert not FORBIDDEN & set(Page(page).tags)
     assert "<script" not in page
-    assert not re.search(r"(?<!\\)<", render_form(filled, ".md").decode())
+    assert not re.search(r"(?<!\\)<", forms.render_form(filled, ".md").decode())
 
 
 # Answers
 
 
-@pytest.mark.parametrize("name", GUIDELINES)
+@pytest.mark.parametrize("name", forms.GUIDELINES)
 def test_a_template_has_every_item_that_asks_and_no_answer(name: str) -> None:
-    template = write_template(form := read_form(name))
-    assert parse_answers("answers.toml", template) == {}
-    answered = parse_answers("answers.toml", template.replace('= ""', '= "An answer."'))
+    template = forms.write_template(form := forms.read_form(name))
+    assert forms.parse_answers("answers.toml", template) == {}
+    answered = forms.parse_answers("answers.toml", template.replace('= ""', '= "An answer."'))
     assert answered == {item.number: "An answer." for item in form.item if item.ask}
 
 
@@ -163,12 +151,12 @@ def test_a_template_has_every_item_that_asks_and_no_answer(name: str) -> None:
 )
 def test_what_is_no_answer_is_refused(text: str, message: str) -> None:
     with pytest.raises(InputError, match=re.escape(message)):
-        parse_answers("a.toml", text)
+        forms.parse_answers("a.toml", text)
 
 
 def test_an_answer_to_no_item_is_refused(told: list[Section]) -> None:
     with pytest.raises(InputError, match=r"TRIPOD\+AI has no item '5aa'; did you mean 5a"):
-        fill_items(read_form("tripod-ai"), "a run", told, {"5aa": "x"})
+        forms.fill_items(forms.read_form("tripod-ai"), "a run", told, {"5aa": "x"})
 
 
 # Files
@@ -176,7 +164,7 @@ def test_an_answer_to_no_item_is_refused(told: list[Section]) -> None:
 
 def test_a_form_is_written_and_written_again_and_nothing_else(folder: Path, tmp_path: Path) -> None:
     before = snapshot(folder)
-    for suffix in FORM_SUFFIXES:
+    for suffix in forms.FORM_SUFFIXES:
         out = tmp_path / f"form{suffix}"
         fill_form(folder, "model-card", out)
         content = out.read_bytes()
@@ -206,18 +194,15 @@ def test_what_cannot_be_written_or_read_is_refused(
     write: Any, words: tuple[str, ...], message: str, folder: Path, tmp_path: Path, monkeypatch: Any
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    before = snapshot(folder)
+    before = snapshot(folder, tmp_path)
     with pytest.raises(InputError, match=re.escape(message)):
         write(folder, *(word.format(folder=folder) for word in words))
-    assert list(tmp_path.iterdir()) == []
-    assert snapshot(folder) == before
+    assert snapshot(folder, tmp_path) == before
 
 
-def test_only_a_finished_run_with_claims_has_a_form(folder: Path, tmp_path: Path) -> None:
-    task, options = blobs(40), {"learner": "constant", "resampling": "kfold:3"}
-    evaluate(task.X, task.y, tmp_path / "scores", SERIAL, **options)
+def test_only_a_finished_run_with_claims_has_a_form(finished: Finished, tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="the scores of a procedure, from ckcv evaluate"):
-        fill_form(tmp_path / "scores", "tripod-ai", tmp_path / "form.md")
+        fill_form(finished("folds"), "tripod-ai", tmp_path / "form.md")
     with pytest.raises(StoreError, match="holds no run"):
         fill_form(tmp_path / "new", "tripod-ai", tmp_path / "form.md")
 

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pytest
 from conftest import Ran, blobs, unwrap
 from doubles import FIRE, Failing, k_of, run_with
-from finished import Finished
+from finished import KINDS, SERIAL, Finished
 from matplotlib.image import imread
 from pages import FORBIDDEN, HOSTILE, Page
 
@@ -29,13 +29,16 @@ from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.storage.pages import write_report
-from ckcv_ray.study.study import Execution, Study
+from ckcv_ray.study.study import Study
 from ckcv_ray.tables.task import Roles, Task, TestRows
 
 Command = Callable[..., Ran]
-SERIAL = Execution("serial")
 SMALL = Study.paper(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), k=(3, 4, 5, 20, 21), n_splits=5, report_k=(5,))
 NAMES = ("</style><script>1</script>", "{{ 7 * 7 }} & <b>", "長い名前 שלום العربية", "w" * 5000)
+PLAIN, TARGET = blobs(30, d=len(NAMES)), "<title>&\"' target"
+COLUMNS = dict(zip(NAMES, PLAIN.X.T, strict=True)) | {TARGET: np.where(PLAIN.y == 1, *HOSTILE)}
+OF_STRANGERS = Task.from_table(pa.table(COLUMNS), Roles(TARGET), source='"><script>2</script>.csv')
+KINDS["hostile"] = SMALL, OF_STRANGERS
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 
 
@@ -53,16 +56,6 @@ def tested(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-@pytest.fixture(scope="module")
-def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    out, plain = tmp_path_factory.mktemp("hostile") / "run", blobs(30, d=len(NAMES))
-    columns, target = dict(zip(NAMES, plain.X.T, strict=True)), "<title>&\"' target"
-    table = pa.table(columns | {target: np.where(plain.y == 1, *HOSTILE)})
-    task = Task.from_table(table, Roles(target), source='"><script>2</script>.csv')
-    run_job(Job(SMALL, task, out), SERIAL)
-    return out
-
-
 def test_a_provisional_run_says_so_beside_what_is_proven(tmp_path: Path) -> None:
     lose = Failing(lambda unit, problem: k_of(problem, unit) == 4)
     result = run_with(lose, SMALL, blobs(30, seed=1), tmp_path / "run")
@@ -76,26 +69,24 @@ def test_a_provisional_run_says_so_beside_what_is_proven(tmp_path: Path) -> None
     assert f"{result.execution['evaluations']['failed']:,} evaluations failed" in text
 
 
-def unsealed(file: Path) -> str:
-    text, seal = file.read_text().rsplit("<!--", 1)
-    assert seal == f" SHA-256 of all before: {hashlib.sha256(text.encode()).hexdigest()} -->\n"
-    return text
-
-
 def test_the_page_is_a_function_of_the_folder(
     tested: Path, monkeypatch: pytest.MonkeyPatch, ckcv: Command
 ) -> None:
     first = make_page(tested)
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1")
     assert ckcv("report", tested)[0] == 0
-    assert unsealed(tested / "report.html") == first
+    text, seal = (tested / "report.html").read_text().rsplit("<!--", 1)
+    assert (text, seal) == (
+        first,
+        f" SHA-256 of all before: {hashlib.sha256(text.encode()).hexdigest()} -->\n",
+    )
     assert str(tested) not in first
     assert verify(tested).differences == []
     assert "report.html" not in RunFolder(tested).names()
 
 
-def test_nothing_is_loaded_or_executed_and_names_from_the_data_are_text(hostile: Path) -> None:
-    text, task = show_once(hostile), load_run(hostile).task
+def test_nothing_is_loaded_or_executed_and_names_from_the_data_are_text(finished: Finished) -> None:
+    text, task = show_once(finished("hostile")), load_run(finished("hostile")).task
     shown = Page(text)
     for name in (*task.classes, *task.features, task.target.name, "<script>2</script>.csv"):
         assert str(name) in shown.text
@@ -140,9 +131,7 @@ def browse(browser: str, place: Path, *words: str) -> str:
     return done.stdout
 
 
-def test_a_browser_shows_the_page_in_a_light_and_a_dark_scheme(
-    browser: str, tested: Path, tmp_path: Path
-) -> None:
+def test_a_browser_shows_a_light_and_a_dark_scheme(browser: str, tested: Path, tmp_path: Path) -> None:
     page = write_report(RunFolder(tested).files, show_once(tested), tmp_path / "page.html")
     background = []
     for scheme in ("0", "1"):
@@ -157,11 +146,11 @@ def test_a_browser_shows_the_page_in_a_light_and_a_dark_scheme(
 
 
 def test_a_browser_takes_no_name_for_markup_nor_scrolls_a_narrow_window_sideways(
-    browser: str, hostile: Path, tmp_path: Path
+    browser: str, finished: Finished, tmp_path: Path
 ) -> None:
     """The page inside a frame of 390 pixels, measured by a script that the page itself would forbid."""
-    page = show_once(hostile)
-    target = Path(write_report(RunFolder(hostile).files, page, tmp_path / "page.html")).as_uri()
+    page, run = show_once(finished("hostile")), RunFolder(finished("hostile"))
+    target = Path(write_report(run.files, page, tmp_path / "page.html")).as_uri()
     assert not FORBIDDEN & set(Page(browse(browser, tmp_path, "--dump-dom", target)).tags)
     text = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", page)
     frame = f'<iframe style="width:390px;height:800px;border:0" srcdoc="{escape(text)}"></iframe>'

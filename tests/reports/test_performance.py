@@ -7,9 +7,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from conftest import blobs
+from finished import SERIAL, Finished
 from sklearn import metrics
 
-from ckcv_ray import Execution, Result, Study, Task, evaluate
+from ckcv_ray import Result, Study, Task, evaluate, load_run
 from ckcv_ray.claims.predictive import NetBenefit
 from ckcv_ray.errors import StoreError
 from ckcv_ray.learners.base import Predicted
@@ -17,82 +18,59 @@ from ckcv_ray.records.judged import HELD_OUT, list_held_out_columns
 from ckcv_ray.reports.figures import draw_performance
 from ckcv_ray.reports.render import make_page
 from ckcv_ray.runs import judged as judging
-from ckcv_ray.runs.judged import (
-    BY_BEST,
-    BY_PROBABILITY,
-    Judged,
-    JudgedPart,
-    calibrate,
-    count_scores,
-    judge_rows,
-    permute_columns,
-    read_judged,
-    trace_net_benefit,
-    trace_roc,
-)
 from ckcv_ray.runs.result import tabulate_predictions
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.storage import formats
 from ckcv_ray.storage.folder import RunFolder
 
-SERIAL = Execution("serial")
-GRID: dict[str, Any] = {"C": (0.1, 1.0), "gamma": (0.1, 1.0), "k": (3, 4), "n_splits": 4}
-CERTIFICATIONS = ({}, {"certify": "holdout"}, {"certify": "holdout", "claim": "vote"})
 RNG = np.random.default_rng(0)
 Y = RNG.integers(0, 2, 200).astype(np.int32)
 RANK = RNG.normal(size=200) + Y
 SHARES = np.column_stack([1 / (1 + np.exp(RANK)), 1 / (1 + np.exp(-RANK))])
 
 
-def make_judged(**changed: Any) -> Judged:
+def make_judged(**changed: Any) -> judging.Judged:
     label = (RANK > 0).astype(np.int32)
-    return Judged(Y, label, RANK, SHARES, np.zeros(200, np.intp), "200 rows")._replace(**changed)
+    return judging.Judged(Y, label, RANK, SHARES, np.zeros(200, np.intp), "200 rows")._replace(**changed)
 
 
-@pytest.mark.parametrize("options", CERTIFICATIONS, ids=str)
-def test_the_rows_of_the_first_claim_are_judged_as_it_counts_them(
-    options: dict[str, Any], tmp_path: Path
-) -> None:
-    result = run_job(Job(Study.paper(**GRID, **options), blobs(60), tmp_path / "run"), SERIAL)
-    found, first = judge_rows(result), result.certificate.first
+@pytest.mark.parametrize("kind", ["paper", "held", "held vote"])
+def test_the_rows_of_the_first_claim_are_judged_as_it_counts_them(kind: str, finished: Finished) -> None:
+    result = load_run(finished(kind))
+    found, first = judging.judge_rows(result), result.certificate.first
     assert (int(np.sum(found.label != found.y)), len(found.y)) == (first.errors, first.rows)
     assert f"{len(found.y):,} row" in found.rows
-    assert found.rank is not None
-    assert found.probability is None
+    assert (found.rank is None, found.probability is None) == (False, True)
 
 
-def test_of_many_rows_a_sample_is_judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    result = run_job(Job(Study.paper(**GRID), blobs(60), tmp_path / "run"), SERIAL)
+def test_of_many_rows_a_sample_is_judged(finished: Finished, monkeypatch: pytest.MonkeyPatch) -> None:
+    result = load_run(finished("paper"))
     monkeypatch.setattr(judging, "MAX_JUDGED", 20)
-    found = judge_rows(result)
+    found = judging.judge_rows(result)
     assert len(found.y) == 20
     assert found.rows.startswith("a random sample of 20 of ")
-    assert np.bincount(found.classifier).tolist() == [5, 5, 5, 5]
-    assert np.array_equal(found.label, judge_rows(result).label)
+    assert np.bincount(found.classifier).tolist() == [4] * 5
+    assert np.array_equal(found.label, judging.judge_rows(result).label)
 
 
-def test_probabilities_are_those_of_the_models(tmp_path: Path) -> None:
-    study = Study.paper(learner="naive_bayes", k=(3,), n_splits=2)
-    result = run_job(Job(study, blobs(60), tmp_path / "run"), SERIAL)
-    found = judge_rows(result)
+def test_probabilities_are_those_of_the_models(finished: Finished) -> None:
+    found = judging.judge_rows(load_run(finished("trees")))
     assert np.allclose(found.probability.sum(axis=1), 1)
     assert np.array_equal(found.probability.argmax(axis=1), found.label)
-    page = make_page(tmp_path / "run")
+    page = make_page(finished("trees"))
     assert page.count("<figure>") == page.count("<svg")
     for title in ("ROC curve", "Calibration", "Distribution of scores by class", "Permutation importance"):
         assert f"<h3>{title}</h3>" in page
 
 
-@pytest.mark.parametrize(
-    "labels", [[0, 2], [0], None, "an error"], ids=["no class", "too few", "no labels", "an error"]
-)
+@pytest.mark.parametrize("labels", [[0, 2], [0], None, "an error"], ids=str)
 def test_a_model_that_cannot_classify_is_a_damaged_folder(labels: Any) -> None:
     def predict(X: Any) -> Predicted:
         if isinstance(labels, str):
             raise ZeroDivisionError("of a stranger")
         return Predicted(np.array(labels), np.zeros(2))
 
-    part = JudgedPart(predict, np.zeros((2, 1)), np.zeros(2, np.int32))
+    part = judging.JudgedPart(predict, np.zeros((2, 1)), np.zeros(2, np.int32))
     with pytest.raises(StoreError, match="see ckcv verify"):
         part.ask(part.X, 2)
 
@@ -106,44 +84,44 @@ def test_undecided_rows_are_in_a_column_of_their_own() -> None:
 
 def test_curves_are_of_single_classifiers() -> None:
     number = np.arange(200) % 2
-    found = trace_roc(make_judged(classifier=number))
+    found = judging.trace_roc(make_judged(classifier=number))
     areas = [metrics.roc_auc_score(Y[number == i], RANK[number == i]) for i in range(2)]
     assert found.areas.tolist() == pytest.approx(areas)
     assert (np.diff(found.curves, axis=1) >= 0).all()
     ties = np.round(RANK)
-    tied = trace_roc(make_judged(rank=ties))
+    tied = judging.trace_roc(make_judged(rank=ties))
     assert tied.areas.tolist() == pytest.approx([metrics.roc_auc_score(Y, ties)])
-    assert trace_roc(make_judged(rank=None)) is None
-    assert trace_roc(make_judged(classifier=Y.astype(np.intp))) is None
-    mixed = trace_roc(make_judged(classifier=np.where((number == 1) & (Y == 1), 2, 0)))
+    assert judging.trace_roc(make_judged(rank=None)) is None
+    assert judging.trace_roc(make_judged(classifier=Y.astype(np.intp))) is None
+    mixed = judging.trace_roc(make_judged(classifier=np.where((number == 1) & (Y == 1), 2, 0)))
     assert mixed.left_out == 1
 
 
 def test_calibration_compares_the_same_rows() -> None:
-    found = calibrate(make_judged())
+    found = judging.calibrate(make_judged())
     assert found.rows.sum() == 200
     assert float(np.sum(found.observed * found.rows)) == pytest.approx(Y.sum())
     assert float(np.sum(found.mean * found.rows)) == pytest.approx(SHARES[:, 1].sum())
     assert (found.low <= found.mean + 1e-12).all()
     assert (found.mean <= found.high + 1e-12).all()
-    assert calibrate(make_judged(probability=None)) is None
-    assert calibrate(make_judged(probability=np.full((200, 2), 0.5))).rows.tolist() == [200]
+    assert judging.calibrate(make_judged(probability=None)) is None
+    assert judging.calibrate(make_judged(probability=np.full((200, 2), 0.5))).rows.tolist() == [200]
     three = np.column_stack([SHARES / 2, np.full(200, 0.5)])
-    assert calibrate(make_judged(probability=three)).rows.sum() == 200
+    assert judging.calibrate(make_judged(probability=three)).rows.sum() == 200
 
 
 def test_every_row_is_in_one_bin_of_its_class() -> None:
-    _, counts = count_scores(make_judged(), 2)
+    _, counts = judging.count_scores(make_judged(), 2)
     assert counts.sum(axis=1).tolist() == np.bincount(Y).tolist()
-    edges, _ = count_scores(make_judged(rank=None), 2)
+    edges, _ = judging.count_scores(make_judged(rank=None), 2)
     assert edges[-1] <= 1
-    assert count_scores(make_judged(rank=None, probability=None), 2) is None
+    assert judging.count_scores(make_judged(rank=None, probability=None), 2) is None
 
 
 def test_the_column_that_decides_is_important_and_another_is_not() -> None:
     X = np.column_stack([RANK, RNG.normal(size=200)])
-    part = JudgedPart(lambda rows: Predicted((rows[:, 0] > 0).astype(np.int32), RANK), X, Y)
-    found = permute_columns(make_judged(parts=(part,)), 2, 0)
+    part = judging.JudgedPart(lambda rows: Predicted((rows[:, 0] > 0).astype(np.int32), RANK), X, Y)
+    found = judging.permute_columns(make_judged(parts=(part,)), 2, 0)
     rise, _, rows = found
     assert rise[0] > 0.05
     assert (rise[1], rows) == (0, 200)
@@ -174,21 +152,7 @@ def test_stored_predictions_of_numbers_are_drawn_and_of_no_class_are_refused(tmp
     number = table.schema.get_field_index("prediction")
     forged = table.set_column(number, table.schema.field(number), pa.array([7] * len(table), pa.int32()))
     with pytest.raises(StoreError, match="no class of the table"):
-        read_judged(result, forged)
-
-
-@pytest.mark.parametrize("learner", ["linear", "tree"])
-def test_at_a_cut_off_the_rows_are_classified_as_predict_does_whatever_scale_ranks_have(
-    learner: str, tmp_path: Path
-) -> None:
-    study = Study.of(learner=learner, k=3, n_splits=3, certify="holdout", holdout_share=0.5)
-    job = Job(study.replace(require="sensitivity>=0.6", claim="sensitivity,specificity"), blobs(160))
-    result = run_job(job, SERIAL)
-    flagging, judged = result.claims[0].make_rule(result.problem), judge_rows(result)
-    held = result.problem.take_held_rows()
-    assert np.array_equal(judged.label, flagging.predict(result.models, held.X).label)
-    specificity = next(c for c in result.certificate.claims if str(c.quantity) == "specificity")
-    assert np.sum(judged.label[judged.y == 0] != 0) == specificity.errors
+        judging.read_judged(result, forged)
 
 
 def make(claim: str, learner: str = "linear", task: Task | None = None, **options: Any) -> Result:
@@ -197,7 +161,18 @@ def make(claim: str, learner: str = "linear", task: Task | None = None, **option
     return run_job(Job(Study.paper(**small, claim=claim, **options), task or blobs(240, shift=2.0)), SERIAL)
 
 
-def find_recalls(judged: Judged, flagged: Any) -> tuple[float, float]:
+@pytest.mark.parametrize("learner", ["linear", "tree"])
+def test_at_a_cut_off_the_rows_are_classified_as_predict_does_on_any_scale(learner: str) -> None:
+    asked = {"holdout_share": 0.5, "require": "sensitivity>=0.6"}
+    result = make("sensitivity,specificity", learner, blobs(160), **asked)
+    flagging, judged = result.claims[0].make_rule(result.problem), judging.judge_rows(result)
+    held = result.problem.take_held_rows()
+    assert np.array_equal(judged.label, flagging.predict(result.models, held.X).label)
+    specificity = next(c for c in result.certificate.claims if str(c.quantity) == "specificity")
+    assert np.sum(judged.label[judged.y == 0] != 0) == specificity.errors
+
+
+def find_recalls(judged: judging.Judged, flagged: Any) -> tuple[float, float]:
     ill = judged.y == 1
     return float(np.mean(flagged[ill])), float(np.mean(~flagged[~ill]))
 
@@ -205,9 +180,9 @@ def find_recalls(judged: Judged, flagged: Any) -> tuple[float, float]:
 def test_curves_are_net_benefits_and_points_are_what_is_claimed_at_the_prevalence() -> None:
     claimed = ("net_benefit:0.02:0.1", "net_benefit:0.02:0.03")
     result = make(f"refit,{','.join(claimed)},net_benefit:0.2:0.1,sensitivity,specificity")
-    judged = judge_rows(result)
-    found, recalls = trace_net_benefit(result, judged), find_recalls(judged, judged.label == 1)
-    assert (found.prevalence, found.cut_off) == (0.02, BY_PROBABILITY)
+    judged = judging.judge_rows(result)
+    found, recalls = judging.trace_net_benefit(result, judged), find_recalls(judged, judged.label == 1)
+    assert (found.prevalence, found.cut_off) == (0.02, judging.BY_PROBABILITY)
     proven = {str(claim.quantity): 1 - claim.bound for claim in result.certificate.claims}
     assert [point[:2] for point in found.points] == [
         (float(name.rpartition(":")[2]), proven[name]) for name in claimed
@@ -225,18 +200,18 @@ def test_curves_are_net_benefits_and_points_are_what_is_claimed_at_the_prevalenc
         expected = named.compute(*find_recalls(judged, odds >= w / (1 - w)))
         assert found.by_cut_off[i] == pytest.approx(expected, abs=1e-12)
     one = judged._replace(y=np.zeros_like(judged.y))
-    assert trace_net_benefit(result, one) is None
+    assert judging.trace_net_benefit(result, one) is None
     picture = next(p for p in draw_performance(result, one) if "Decision" in p.title)
     assert picture.caption == "There is none: it takes two classes, and rows of both."
 
 
 def test_without_claims_the_share_is_that_of_the_rows_and_nothing_is_proven() -> None:
     result = make("refit", "svm")
-    judged = judge_rows(result)
-    found = trace_net_benefit(result, judged)
-    assert (found.prevalence, found.points, found.cut_off) == (np.mean(judged.y == 1), (), BY_BEST)
+    judged = judging.judge_rows(result)
+    found = judging.trace_net_benefit(result, judged)
+    assert (found.prevalence, found.points, found.cut_off) == (np.mean(judged.y == 1), (), judging.BY_BEST)
     assert np.all(found.by_cut_off >= np.maximum(np.maximum(found.by_rule, found.everybody), 0) - 1e-12)
-    several = trace_net_benefit(result, judged._replace(classifier=np.arange(len(judged.y)) % 2))
+    several = judging.trace_net_benefit(result, judged._replace(classifier=np.arange(len(judged.y)) % 2))
     assert (several.by_cut_off, several.cut_off) == (None, "")
 
 
@@ -255,6 +230,6 @@ def test_a_point_is_proven_of_this_rule(
     claim: str, require: str, task: Task | None, prevalence: float | None, worths: list[float]
 ) -> None:
     result = make(claim, task=task, require=require)
-    found = trace_net_benefit(result, judge_rows(result))
+    found = judging.trace_net_benefit(result, judging.judge_rows(result))
     assert [point[0] for point in found.points] == worths
     assert prevalence in (None, found.prevalence)

@@ -1,27 +1,22 @@
 """ckcv run on numbers: from the fit to the page, for every certification; stored, read, verified, forged."""
 
-from functools import cache
-from pathlib import Path
-
 import numpy as np
 import pyarrow as pa
 import pytest
+from finished import KINDS, SERIAL
 from sklearn.linear_model import Ridge as SklearnRidge
 
-from ckcv_ray import Execution, InputError, Study, TestRows, load_run, report, run, verify
+from ckcv_ray import InputError, Study, TestRows, load_run, run, verify
 from ckcv_ray.cli.report import fill_form
-from ckcv_ray.core.arrays import ONE
-from ckcv_ray.core.measures import ClippedErrors
 from ckcv_ray.core.percent import round_bound
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.learners.ensemble import predict_numbers
 from ckcv_ray.reports.facts import facts
-from ckcv_ray.runs.compare import compare
+from ckcv_ray.reports.render import make_page
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.runs.watch import watch
 from ckcv_ray.tables.task import Roles, Task, make_test_rows
 
-SERIAL = Execution("serial")
 N = 120
 RNG = np.random.default_rng(7)
 X = RNG.normal(size=(N, 3))
@@ -33,41 +28,12 @@ CERTIFIED = {
     "paper": RIDGE.replace(certify="paper"),
     "holdout": RIDGE.replace(certify="holdout", holdout_share=0.5, claim="refit,within:0.8"),
 }
+OF_GROUPS = {"paper": {}, "holdout": {"claim": "refit"}}
 
 
-@pytest.fixture(scope="module")
-def made(tmp_path_factory):
-    """Finished runs of rows, or of groups, each made once."""
-
-    @cache
-    def make(certify: str, groups: bool = False) -> str:
-        study, out = CERTIFIED[certify], str(tmp_path_factory.mktemp("numbers") / "run")
-        study = study.replace(claim="refit") if groups and certify == "holdout" else study
-        run(study, X, Y, out=out, execution=SERIAL, groups=GROUPS if groups else None)
-        return out
-
-    return make
-
-
-@pytest.fixture(scope="module")
-def held(made) -> str:
-    return made("holdout")
-
-
-@pytest.mark.parametrize("certify", CERTIFIED)
-def test_totals_are_those_of_the_models(certify, made):
-    result = load_run(made(certify))
-    problem, clip = result.problem, ClippedErrors(4.0)
-    size = problem.sizes.index(problem.find_size(result.k))
-    losses = result.certificate.numbers["losses"]
-    for member, loss in zip(result.ensemble.members, losses, strict=True):
-        train, scored = problem.rows(Stage.REFIT, size, member.split)
-        assert not set(train) & set(scored)
-        predicted = predict_numbers(member.model, problem.task.X[scored])
-        (total,) = clip.totals(problem.task.y[scored], predicted, 0)
-        assert member.totals == (total,)
-        assert loss == total / ONE
-    assert result.certificate.error == pytest.approx(np.mean(losses) / problem.sizes[size].n_select)
+for certify, study in CERTIFIED.items():
+    KINDS[f"{certify} of numbers"] = study, Task.of(X, Y, numbers=True)
+    KINDS[f"{certify} of groups"] = study.replace(**OF_GROUPS[certify]), Task.of(X, Y, GROUPS, numbers=True)
 
 
 def clipped(y, predicted):
@@ -81,13 +47,13 @@ def average(losses, groups):
 
 
 @pytest.mark.parametrize("certify", CERTIFIED)
-def test_a_group_counts_once_in_what_is_measured(certify, made):
+def test_a_group_counts_once_in_what_is_measured(certify, finished):
     """The errors of F*, of the model that is judged and of the constant, each computed group by group."""
-    result = load_run(made(certify, groups=True))
+    result = load_run(finished(f"{certify} of groups"))
     problem, certificate = result.problem, result.certificate
     assert certificate.groups["losses"] == certificate.numbers["losses"]
     assert all("new group's rows" in claim.statement for claim in certificate.claims)
-    assert verify(made(certify, groups=True), rerun=True, execution=SERIAL).ok
+    assert verify(finished(f"{certify} of groups"), rerun=True, execution=SERIAL).ok
     size = problem.sizes.index(problem.find_size(result.k))
     for member, loss in zip(result.ensemble.members, certificate.numbers["losses"], strict=True):
         train, scored = problem.rows(Stage.REFIT, size, member.split)
@@ -108,7 +74,7 @@ def test_a_group_counts_once_in_what_is_measured(certify, made):
 def test_groups_of_one_row_are_rows(certify, monkeypatch):
     """The same splits, winner, bounds and errors, in every bit; such groups are refused elsewhere."""
     monkeypatch.setattr("ckcv_ray.tables.units.Groups.check", lambda units: None)
-    study = CERTIFIED[certify].replace(**({"claim": "refit"} if certify == "holdout" else {}))
+    study = CERTIFIED[certify].replace(**OF_GROUPS[certify])
     rows, groups = (run(study, X, Y, groups=of, execution=SERIAL) for of in (None, np.arange(N)))
     for name in ("setting", "k", "l_ms", "l_ee", "error"):
         assert getattr(rows.certificate, name) == getattr(groups.certificate, name)
@@ -126,12 +92,12 @@ def test_the_winner_has_the_smallest_bound_on_the_select_sets():
 
 
 def test_another_learner_and_several_are_selected_alike(tmp_path):
-    for learner in ("forest_regressor", "ridge,lasso,mean", SklearnRidge()):
-        study = Study.of(learner=learner, **BASE, certify="holdout", holdout_share=0.5)
-        small = study if learner != "forest_regressor" else study.replace(param={"n_estimators": [5, 10]})
-        out = tmp_path / str(len(list(tmp_path.iterdir())))
-        result = run(small, X, Y, out=out, execution=SERIAL)
-        assert verify(out).ok
+    forest = {"param": {"n_estimators": [5, 10]}}
+    for name, learner in enumerate(("forest_regressor", "ridge,lasso,mean", SklearnRidge())):
+        options = forest if learner == "forest_regressor" else {}
+        study = Study.of(learner=learner, **BASE, **options, certify="holdout", holdout_share=0.5)
+        result = run(study, X, Y, out=tmp_path / str(name), execution=SERIAL)
+        assert verify(tmp_path / str(name)).ok
         assert result.certificate.error < result.certificate.baseline.error
         assert len(result.to_json()["per_learner"]) == (3 if "," in str(learner) else 1)
         assert result.summary(details=True)
@@ -161,7 +127,7 @@ def test_the_mean_error_of_each_subgroup_is_claimed(tmp_path):
         assert part.delta == pytest.approx(0.05 / 4 / 3)  # of refit and subgroups, then of two columns
     assert sum(part.rows for part in parts) == 2 * len(held.y)
     assert verify(tmp_path / "run", rerun=True, execution=SERIAL).ok
-    page = Path(report(tmp_path / "run", tmp_path / "report.html")).read_text(encoding="utf-8")
+    page = make_page(tmp_path / "run")
     worst = max((part for part in parts if part.bound is not None), key=lambda part: part.bound)
     shown = " ".join(result.summary().split())
     assert f"subgroups off by at most {round_bound(4 * worst.bound)} on average in the worst of" in shown
@@ -171,8 +137,8 @@ def test_the_mean_error_of_each_subgroup_is_claimed(tmp_path):
     assert f"at most {round_bound(4 * parts[0].bound)}" in page
 
 
-def test_an_interval_is_as_wide_as_its_claim_says(held):
-    result = load_run(held)
+def test_an_interval_is_as_wide_as_its_claim_says(finished):
+    result = load_run(finished("holdout of numbers"))
     (claim,) = [claim for claim in result.certificate.claims if str(claim.quantity) == "within:0.8"]
     low, high = result.predict_interval(X)
     assert np.allclose((low + high) / 2, result.predict(X))
@@ -192,27 +158,27 @@ def test_of_several_widths_that_of_most_rows_is_the_interval():
     assert (high - low)[0] == pytest.approx(2 * max(widths))
 
 
-def test_every_rule_but_the_majority_predicts(held):
-    result = load_run(held)
+def test_every_rule_but_the_majority_predicts(finished):
+    result = load_run(finished("holdout of numbers"))
     for by in ("auto", "refit", "full", "member:1", "random"):
         assert result.predict(X[:5], by=by).shape == (5,)
     assert result.claim_for(result.rule("full")).endswith("that did not see the held-out rows")
     single = result.predictions(X[:5], result.rule("member:1"))
     assert single.label.tolist() == predict_numbers(result.ensemble.members[1].model, X[:5]).tolist()
-    assert np.isnan(single.share).all()
-    assert np.isnan(single.score).all()
+    assert np.isnan([single.share, single.score]).all()
     with pytest.raises(InputError, match="by=vote is a majority of classes"):
         result.predict(X[:5], by="vote")
 
 
-def test_what_is_for_classes_refuses_a_run_of_numbers(held, tmp_path):
-    result, table = load_run(held), pa.table({f"x{i}": X[:, i] for i in range(3)} | {"target": Y})
+def test_what_is_for_classes_refuses_a_run_of_numbers(finished, tmp_path):
+    result, table = (
+        load_run(finished("holdout of numbers")),
+        pa.table({f"x{i}": X[:, i] for i in range(3)} | {"target": Y}),
+    )
     with pytest.raises(InputError, match="what is watched are errors of classes"):
-        watch(held, table)
-    with pytest.raises(InputError, match="predicts numbers: what is compared are classes"):
-        compare(held, table, predictions="target")
+        watch(finished("holdout of numbers"), table)
     with pytest.raises(InputError, match="these forms are about classifiers"):
-        fill_form(held, "model-card", tmp_path / "card.md")
+        fill_form(finished("holdout of numbers"), "model-card", tmp_path / "card.md")
     with pytest.raises(InputError, match="test rows are for classes"):
         make_test_rows(table, result.task)
     with pytest.raises(InputError, match="test rows are for classes"):

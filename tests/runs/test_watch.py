@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -12,65 +11,43 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from conftest import blobs
+from conftest import blobs, snapshot
+from finished import KINDS, SERIAL, Finished
+from forgery import reseal
 
-from ckcv_ray import Execution, InputError, Job, StoreError, Study, Task, load_run, verify, watch
+from ckcv_ray import InputError, Job, StoreError, Study, Task, load_run, verify, watch
 from ckcv_ray.cli.folders import list_runs
 from ckcv_ray.core.bounds.betting import limit_at_all_times, make_prior
 from ckcv_ray.runs.certified import bound_error
 from ckcv_ray.runs.run import run_job
-from ckcv_ray.runs.watch import (
-    ALARM,
-    HOLDS,
-    UNCERTIFIED,
-    UNKNOWN,
-    Watched,
-    judge_losses,
-    list_watched,
-)
+from ckcv_ray.runs.watch import ALARM, HOLDS, UNCERTIFIED, UNKNOWN, Watched, judge_losses, list_watched
 from ckcv_ray.storage import stream
 from ckcv_ray.storage.stream import STREAM
 from ckcv_ray.tables.units import Groups
 
-SERIAL = Execution("serial")
-Runs = Callable[..., Path]  # copies of finished runs by name
 N = 160
 TASK = blobs(N, shift=3.0)
 GROUPED = Task.of(TASK.X, TASK.labelled(TASK.y), groups=np.arange(N) // 2)
 PAIRS = Groups(N, groups=np.arange(N) // 2, column="center,id")
 SMALL = Study.paper(C=(1.0,), gamma=(0.1,), k=(3,), n_splits=3)
+HELD = SMALL.replace(certify="holdout", claim="refit,recall")
 STUDIES = {
-    "holdout": (SMALL.replace(certify="holdout", claim="refit,recall"), TASK),
-    "paper": (SMALL, TASK),
-    "recalls": (SMALL.replace(certify="holdout", claim="recall"), TASK),
-    "groups": (SMALL.replace(certify="holdout", claim="refit"), GROUPED),
-    "two groups": (SMALL.replace(certify="holdout", claim="refit"), replace(GROUPED, units=PAIRS)),
+    "live": (HELD, TASK),
+    "live members": (SMALL, TASK),
+    "live recalls": (HELD.replace(claim="recall"), TASK),
+    "live groups": (HELD.replace(claim="refit"), GROUPED),
+    "live pairs": (HELD.replace(claim="refit"), replace(GROUPED, units=PAIRS)),
     "hopeless": (SMALL, blobs(8, shift=0.0)),
 }
+KINDS.update(STUDIES)
 LABELS = TASK.classes
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """Finished runs by name, each made when it is first asked for."""
-    place = tmp_path_factory.mktemp("runs")
-
-    def make(name: str) -> Path:
-        study, task = STUDIES[name]
-        run_job(Job(study, task, place / name), SERIAL)
-        return place / name
-
-    return make
+Runs = Callable[..., Path]
 
 
 @pytest.fixture
-def runs(made: Callable[[str], Path], tmp_path: Path) -> Runs:
-    """Copies of finished runs."""
-
-    def copy(name: str = "holdout") -> Path:
-        return Path(shutil.copytree(made(name), tmp_path / name))
-
-    return copy
+def runs(finished: Finished, tmp_path: Path) -> Runs:
+    """Copies of finished runs by name."""
+    return lambda name="live": finished(name, to=tmp_path / name)
 
 
 def rows(n: int, wrong: float, first: int = 0, seed: int = 0, **columns: Any) -> pa.Table:
@@ -78,50 +55,45 @@ def rows(n: int, wrong: float, first: int = 0, seed: int = 0, **columns: Any) ->
     rng = np.random.default_rng(seed)
     truth = rng.integers(2, size=n)
     answer = np.where(rng.random(n) < wrong, 1 - truth, truth)
-    values = np.array(LABELS)
-    return pa.table(
-        {
-            "id": [f"p{first + i}" for i in range(n)],
-            "prediction": values[answer],
-            TASK.target.name: values[truth],
-            **columns,
-        }
-    )
+    labels = {"prediction": np.array(LABELS)[answer], TASK.target.name: np.array(LABELS)[truth]}
+    return pa.table({"id": [f"p{first + i}" for i in range(n)], **labels, **columns})
 
 
-def features(n: int, seed: int = 5) -> dict[str, Any]:
-    task = blobs(n, seed=seed, shift=3.0)
+def features(n: int) -> dict[str, Any]:
+    task = blobs(n, seed=5, shift=3.0)
     return dict(zip(TASK.features, task.X.T, strict=True)) | {TASK.target.name: task.labelled(task.y)}
 
 
-def contents(folder: Path) -> dict[str, bytes]:
-    return {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
-
-
 def test_a_quiet_stream_confirms_the_certificate(runs: Runs) -> None:
-    found = watch(runs(), rows(600, 0.01))
+    run = runs()
+    live, (first, *recalls) = rows(600, 0.01), load_run(run).certificate.claims
+    found, truth = watch(run, live), live[TASK.target.name].to_numpy()
     error, *of_class = found.findings
     assert (found.rows, found.added, found.alarm) == (600, 600, False)
     assert [finding.state for finding in found.findings] == [HOLDS] * 3
-    assert error.units == 600 == sum(finding.units for finding in of_class)
-    assert error.errors == sum(finding.errors for finding in of_class)
+    assert [finding.units for finding in of_class] == [np.sum(truth == label) for label in LABELS]
+    assert [finding.watched.bound for finding in of_class] == [claim.bound for claim in recalls]
+    assert (error.units, error.errors) == (600, sum(finding.errors for finding in of_class))
+    assert sum(finding.watched.delta for finding in found.findings) == pytest.approx(found.delta)
+    prior = make_prior(first.errors / first.rows, first.rows)
+    assert error.limits == limit_at_all_times(error.errors, 600, prior, found.delta / 2)
+    assert error.watched.bound == first.bound
+    told = json.loads(json.dumps(found.to_json(), allow_nan=False))
+    assert told["findings"][0]["high"] == error.limits.high
     assert "the certificate holds: certified is at most" in found.summary()
 
 
 def test_a_shifted_stream_raises_an_alarm_once_and_for_all(runs: Runs) -> None:
     run = runs()
-    bound = load_run(run).proven
     assert not watch(run, rows(100, 0.01)).alarm
-    found = watch(run, rows(300, min(0.9, 4 * bound), first=100, seed=1))
-    error = found.findings[0]
-    assert found.alarm
-    assert (error.state, error.alarm_batch) == (ALARM, 2)
+    found = watch(run, rows(300, min(0.9, 4 * load_run(run).proven), first=100, seed=1))
+    assert (found.alarm, found.findings[0].state, found.findings[0].alarm_batch) == (True, ALARM, 2)
     assert "ALARM, raised at the end of batch 2:" in found.summary()
     again = watch(run, rows(5000, 0.0, first=400, seed=2))
     assert again.findings[0].alarm_batch == 2  # whatever comes later
 
 
-@pytest.mark.parametrize("name", ["holdout", "groups"])
+@pytest.mark.parametrize("name", ["live", "live groups"])
 def test_a_batch_that_is_sorted_says_what_it_says_in_any_order(runs: Runs, tmp_path: Path, name: str) -> None:
     run, of = runs(name), GROUPED.units.name or "group"
     batches = [rows(60, 0.1, first=100), rows(90, 0.4, first=200, seed=1)]
@@ -136,7 +108,7 @@ def test_a_batch_that_is_sorted_says_what_it_says_in_any_order(runs: Runs, tmp_p
 
 
 def test_a_run_that_claims_recalls_alone_is_watched_by_class(runs: Runs) -> None:
-    run = runs("recalls")
+    run = runs("live recalls")
     error, *of_class = watch(run, rows(400, 0.6)).findings
     assert error.state == UNCERTIFIED
     assert [finding.state for finding in of_class] == [ALARM] * 2
@@ -144,12 +116,8 @@ def test_a_run_that_claims_recalls_alone_is_watched_by_class(runs: Runs) -> None
 
 def test_a_short_stream_says_how_many_more_labels_it_takes(runs: Runs) -> None:
     found = watch(runs(), rows(10, 0.0))
-    error = found.findings[0]
-    assert error.state == UNKNOWN
-    assert error.more is not None
-    assert f"about {error.more} more rows" in found.summary()
-    later = watch(runs("paper"), rows(3, 1.0))
-    assert later.findings[0].state in (UNKNOWN, ALARM)
+    assert found.findings[0].state == UNKNOWN
+    assert f"about {found.findings[0].more} more rows" in found.summary()
 
 
 def test_a_decision_is_foreseen_unless_the_bound_is_at_the_rate_so_far() -> None:
@@ -169,33 +137,17 @@ def test_a_decision_is_foreseen_unless_the_bound_is_at_the_rate_so_far() -> None
 
 def test_without_labels_nothing_is_measured_and_nothing_is_written(runs: Runs) -> None:
     run = runs()
-    before = contents(run)
+    before = snapshot(run)
     found = watch(run)
-    assert contents(run) == before
+    assert snapshot(run) == before
     assert (found.rows, found.head, found.findings[0].rate) == (0, "", None)
     assert "error: no label yet" in found.summary()
     assert found.to_json()["head"] is None
 
 
-def test_the_shares_of_delta_add_up_and_limits_are_those_of_the_certificate(runs: Runs) -> None:
-    run = runs()
-    found = watch(run, rows(50, 0.1))
-    assert sum(finding.watched.delta for finding in found.findings) == pytest.approx(found.delta)
-    first = load_run(run).certificate.first
-    assert first.rows is not None
-    assert first.errors is not None
-    prior = make_prior(first.errors / first.rows, first.rows)
-    error = found.findings[0]
-    assert error.limits == limit_at_all_times(error.errors, 50, prior, found.delta / 2)
-    assert error.watched.bound == first.bound
-    assert (
-        json.loads(json.dumps(found.to_json(), allow_nan=False))["findings"][0]["high"] == error.limits.high
-    )
-
-
 @pytest.mark.parametrize("by", ["auto", "vote"])
 def test_what_is_watched_is_the_claim_of_the_rule(runs: Runs, by: str) -> None:
-    run = runs("paper")
+    run = runs("live members")
     result = load_run(run)
     rule = result.rule(by)
     error, *of_class = list_watched(result, rule, 0.05)
@@ -208,43 +160,34 @@ def test_what_is_watched_is_the_claim_of_the_rule(runs: Runs, by: str) -> None:
 
 
 def test_a_rule_without_a_claim_is_refused(runs: Runs) -> None:
-    with pytest.raises(
-        InputError, match=r"no error is certified, .*: choose a rule whose error is \(random\)"
+    for name, by, words in (
+        (
+            "live members",
+            "member:0",
+            r"no error is certified, .*: choose a rule whose error is \(random\)",
+        ),
+        ("hopeless", "auto", "at most 100 %, which .* is certified, .*: run the study"),
     ):
-        watch(runs("paper"), rows(3, 0.0), by="member:0")
-    with pytest.raises(InputError, match=r"at most 100 %, which .* is certified, .*: run the study"):
-        watch(runs("hopeless"))
+        with pytest.raises(InputError, match=words):
+            watch(runs(name), by=by)
 
 
-def test_rows_without_predictions_are_predicted_by_the_rule(runs: Runs) -> None:
-    run = runs()
-    names = [f"n{i}" for i in range(40)]
-    found = watch(run, pa.table({"id": names, **features(40)}))
-    assert (
-        "there is no column 'prediction': predicted here, by the model fitted on the learning rows"
-        in found.notes[0]
-    )
-    result, table = load_run(run), features(40)
-    answers = result.predict(np.column_stack([table[name] for name in TASK.features]), by="refit")
-    assert found.findings[0].errors == np.sum(answers != table[TASK.target.name])
-
-
-def test_predictions_that_are_not_those_of_the_rule_are_a_caution(runs: Runs) -> None:
+def test_rows_are_predicted_by_the_rule_and_other_predictions_are_a_caution(runs: Runs) -> None:
     run, table = runs(), features(40)
-    result = load_run(run)
-    answers = result.predict(np.column_stack([table[name] for name in TASK.features]), by="refit")
+    answers = load_run(run).predict(np.column_stack([table[name] for name in TASK.features]), by="refit")
+    found = watch(run, pa.table({"id": [f"n{i}" for i in range(40)], **table}))
+    by = "the model fitted on the learning rows"
+    assert f"there is no column 'prediction': predicted here, by {by}" in found.notes[0]
+    assert found.findings[0].errors == np.sum(answers != table[TASK.target.name])
     own = {"id": [f"p{i}" for i in range(40)], "prediction": answers, **table}
     assert watch(run, pa.table(own)).notes == ()
     swapped = np.where(answers == LABELS[0], LABELS[1], LABELS[0])
-    other = own | {
-        "id": [f"q{i}" for i in range(40)],
-        "prediction": np.where(np.arange(40) < 3, swapped, answers),
-    }
-    assert watch(run, pa.table(other)).notes == (
-        "CAUTION: 3 of 40 predictions are not those of the model fitted on the learning rows: "
-        "what is certified is about its own",
+    three = np.where(np.arange(40) < 3, swapped, answers)
+    other = pa.table(own | {"id": [f"q{i}" for i in range(40)], "prediction": three})
+    assert watch(run, other).notes == (
+        f"CAUTION: 3 of 40 predictions are not those of {by}: what is certified is about its own",
     )
-    assert watch(runs("paper"), pa.table(other)).notes == ()  # members are drawn: nothing can be compared
+    assert watch(runs("live members"), other).notes == ()  # are drawn: nothing can be compared
 
 
 def test_rows_that_the_run_knows_and_rows_that_are_equal_are_a_caution(runs: Runs) -> None:
@@ -265,21 +208,27 @@ def test_rows_whose_label_is_not_known_wait_for_it(runs: Runs) -> None:
     assert (nothing.rows, nothing.added) == (4, 0)
 
 
-REFUSED: dict[str, tuple[pa.Table, str]] = {
+def with_cells(column: str, *cells: object) -> pa.Table:
+    """Rows with other cells in a column."""
+    table = rows(len(cells), 0.0)
+    return table.set_column(table.column_names.index(column), column, pa.array(cells))
+
+
+REFUSED = {
     "twice": (pa.concat_tables([rows(3, 0.0), rows(1, 0.0)]), "row 'p0' stands twice in the table"),
-    "no name": (rows(2, 0.0).set_column(0, "id", pa.array(["a", None])), "column 'id' has no name .* row 2"),
+    "no name": (with_cells("id", "a", None), "column 'id' has no name .* row 2"),
     "empty in a text table": (
-        rows(2, 0.0).set_column(0, "id", pa.array(["a", "NA"])).replace_schema_metadata({"decimal": "."}),
+        with_cells("id", "a", "NA").replace_schema_metadata({"decimal": "."}),
         "column 'id' has no name .* row 2",
     ),
-    "long name": (rows(1, 0.0).set_column(0, "id", pa.array(["x" * 1001])), "column 'id' has no name"),
+    "long name": (with_cells("id", "x" * 1001), "column 'id' has no name"),
     "no prediction": (
-        rows(2, 0.0).set_column(1, "prediction", pa.array([LABELS[0], None])),
+        with_cells("prediction", LABELS[0], None),
         "row 'p1' has a label and no prediction in column 'prediction'",
     ),
-    "unknown prediction": (rows(1, 0.0).set_column(1, "prediction", pa.array(["ill"])), "holds 'ill'"),
+    "unknown prediction": (with_cells("prediction", "ill"), "holds 'ill'"),
     "unknown label": (
-        rows(1, 0.0).set_column(2, TASK.target.name, pa.array(["ill"])),
+        with_cells(TASK.target.name, "ill"),
         "holds 'ill': the labels .* write it as the run does; .* make a new run: .* the error looks smaller",
     ),
     "no identifier": (rows(1, 0.0).drop_columns("id"), r"no column 'id' with the names of the rows \(--id\)"),
@@ -294,37 +243,29 @@ REFUSED: dict[str, tuple[pa.Table, str]] = {
 @pytest.mark.parametrize("name", REFUSED)
 def test_rows_that_cannot_be_counted_are_refused_and_nothing_is_written(runs: Runs, name: str) -> None:
     run, (table, words) = runs(), REFUSED[name]
-    before = contents(run)
+    before = snapshot(run)
     with pytest.raises(InputError, match=words):
         watch(run, table)
-    assert contents(run) == before
-
-
-def test_a_row_counts_once(runs: Runs) -> None:
-    run = runs()
-    watch(run, rows(3, 0.0))
-    with pytest.raises(InputError, match="row 'p2' is in the stream already, where a row counts once"):
-        watch(run, rows(2, 0.0, first=2))
-    assert watch(run).rows == 3
+    assert snapshot(run) == before
 
 
 def test_a_group_may_be_named_by_several_columns(runs: Runs) -> None:
-    run, id_ = runs("two groups"), "row"
-    table = rows(8, 0.0).rename_columns(["row", "prediction", TASK.target.name])
-    table = table.append_column("id", pa.array([1, 1, 2, 2] * 2))
+    run, table = runs("live pairs"), rows(8, 0.0, number=[1, 1, 2, 2] * 2)
+    table = table.rename_columns(["row", "prediction", TASK.target.name, "id"])
     with pytest.raises(InputError, match="there is no column 'center' with the groups"):
-        watch(run, table, id_)
+        watch(run, table, "row")
     table = table.append_column("center", pa.array(list("aaaabb,,")))
-    found = watch(run, table, id_)
+    found = watch(run, table, "row")
     assert (found.rows, found.findings[0].units) == (8, 4)
-    table = table.set_column(0, "row", [[f"q{i}" for i in range(8)]])
     with pytest.raises(InputError, match="group 'a,1' is in the stream already"):
-        watch(run, table, id_)
+        watch(run, table.set_column(0, "row", [[f"q{i}" for i in range(8)]]), "row")
 
 
-def test_what_a_stream_watches_is_fixed_with_its_first_rows(runs: Runs) -> None:
-    run = runs("paper")
+def test_a_row_counts_once_and_what_is_watched_is_fixed_with_the_first_rows(runs: Runs) -> None:
+    run = runs("live members")
     found = watch(run, rows(5, 0.0), by="vote", delta=0.01)
+    with pytest.raises(InputError, match="row 'p2' is in the stream already, where a row counts once"):
+        watch(run, rows(2, 0.0, first=2))
     assert (found.delta, found.by) == (0.01, "the majority vote of F*")
     assert watch(run).by == found.by
     assert watch(run, by="vote", delta=0.01).delta == 0.01
@@ -333,52 +274,41 @@ def test_what_a_stream_watches_is_fixed_with_its_first_rows(runs: Runs) -> None:
     with pytest.raises(InputError, match=r"delta=0\.05: .* has delta=0\.01"):
         watch(run, delta=0.05)
     with pytest.raises(InputError, match=r"delta=2 is outside \(0, 1\)"):
-        watch(runs("holdout"), delta=2)
+        watch(runs(), delta=2)
 
 
 def test_a_group_counts_once_by_its_share_of_wrong_rows(runs: Runs) -> None:
-    run = runs("groups")
-    name = GROUPED.units.name
-    assert name is not None
+    run, name = runs("live groups"), GROUPED.units.name
     table = rows(6, 0.0, **{name: ["a", "b", "a", "b", "a", "c"]})
-    truth = table[TASK.target.name].to_pylist()
-    wrong = [LABELS[LABELS.index(label) - 1] for label in truth]
-    answers = [wrong[0], truth[1], truth[2], truth[3], truth[4], wrong[5]]
+    answers = table[TASK.target.name].to_pylist()
+    for i in (0, 5):
+        answers[i] = LABELS[LABELS.index(answers[i]) - 1]
     found = watch(run, table.set_column(1, "prediction", pa.array(answers)))
     (error,) = found.findings
-    assert (found.unit, error.units) == ("group", 3)
+    assert (found.unit, error.units, error.watched.delta) == ("group", 3, found.delta)
     assert error.errors == pytest.approx(1 / 3 + 0 + 1)
-    assert error.watched.delta == found.delta
-    assert "(mean over 3 groups)" in found.summary()
-    with pytest.raises(
-        InputError, match="group 'a' is in the stream already: what is certified is about new"
-    ):
-        watch(run, rows(1, 0.0, first=9, **{name: ["a"]}))
-    with pytest.raises(InputError, match="with the groups that the certificate is about"):
-        watch(run, rows(1, 0.0, first=9))
-    assert verify(run).ok
     assert 10 < error.watched.prior.a + error.watched.prior.b - 2 < N // 2
+    assert "(mean over 3 groups)" in found.summary()
+    again = "group 'a' is in the stream already: what is certified is about new"
+    for columns, words in (({name: ["a"]}, again), ({}, "with the groups that the certificate is about")):
+        with pytest.raises(InputError, match=words):
+            watch(run, rows(1, 0.0, first=9, **columns))
+    assert verify(run).ok
 
 
-def test_a_watched_run_is_verified_listed_loaded_and_finished(runs: Runs) -> None:
-    run = runs()
+def test_a_watched_run_is_verified_listed_loaded_and_computed_again(runs: Runs) -> None:
+    run, job = runs(), Job(*STUDIES["live"])
     watch(run, rows(20, 0.1))
     found = verify(run)
     assert found.ok
     assert any("the chain of digests of stream.jsonl: 20 rows, head" in line for line in found.recomputed)
     assert f"that {STREAM} has all rows that arrived, with their true labels" in found.trusted
     assert [listed.state for listed in list_runs(run)] == ["finished"]
-    study, task = STUDIES["holdout"]
-    assert run_job(Job(study, task, run), SERIAL).run_id == load_run(run).run_id
+    assert run_job(job._replace(out=run), SERIAL).run_id == load_run(run).run_id
     listed = json.loads((run / "manifest.json").read_text())[STREAM]
     assert listed == hashlib.sha256((run / STREAM).read_bytes()).hexdigest()
-
-
-def test_a_run_that_is_computed_again_keeps_its_stream(runs: Runs) -> None:
-    run, (study, task) = runs(), STUDIES["holdout"]
-    watch(run, rows(20, 0.1))
     (run / "certificate.json").write_text("{}")
-    run_job(Job(study, task, run), SERIAL)
+    run_job(job._replace(out=run), SERIAL)
     assert watch(run).rows == 20
     assert verify(run).ok
 
@@ -407,7 +337,7 @@ def test_a_stream_that_is_missing_or_not_listed_is_a_difference(runs: Runs) -> N
 
 
 def test_the_stream_of_another_run_or_certificate_is_refused(runs: Runs, tmp_path: Path) -> None:
-    run, other = runs(), runs("paper")
+    run, other = runs(), runs("live members")
     watch(other, rows(3, 0.0), stream=tmp_path / "live.jsonl")
     with pytest.raises(StoreError, match="is the stream of run"):
         watch(run, stream=tmp_path / "live.jsonl")
@@ -416,46 +346,46 @@ def test_the_stream_of_another_run_or_certificate_is_refused(runs: Runs, tmp_pat
     assert any(f"{STREAM} is the stream of run" in line for line in verify(other).differences)
 
 
-def rewrite(run: Path, change: Callable[[dict[str, Any]], dict[str, Any]], line: int = 0) -> None:
-    """Change an object of a stream, seal all lines again, and list it again, as its author could."""
-    objects = [json.loads(text) for text in (run / STREAM).read_text().splitlines()]
-    objects[line] = change(objects[line])
-    content, head = b"", ""
-    for values in objects:
-        values.pop("sha256", None)
-        sealed, head = stream._seal(values, head)
-        content += sealed
-    (run / STREAM).write_bytes(content)
-    manifest = json.loads((run / "manifest.json").read_text())
-    manifest[STREAM] = hashlib.sha256(content).hexdigest()
-    (run / "manifest.json").write_text(json.dumps(manifest, indent=2) + "\n")
-
-
 Change = Callable[[Path], object]
 
 
 def put(line: int, **values: Any) -> Change:
-    """Change fields of an object, as its author could."""
-    return lambda run: rewrite(run, lambda found: found | values, line)
+    """Change fields of an object, seal all lines again, and list the file again, as its author could."""
+
+    def change(run: Path) -> None:
+        objects = [json.loads(text) for text in (run / STREAM).read_text().splitlines()]
+        objects[line] |= values
+        content, head = b"", ""
+        for each in objects:
+            each.pop("sha256", None)
+            sealed, head = stream._seal(each, head)
+            content += sealed
+        (run / STREAM).write_bytes(content)
+        reseal(run)
+
+    return change
 
 
 def edit(change: Callable[[list[str]], list[str]], end: str = "\n") -> Change:
     """Change the lines as they are."""
-    return lambda run: (run / STREAM).write_text(
-        "\n".join(change((run / STREAM).read_text().splitlines())) + end
-    )
+
+    def write(run: Path) -> None:
+        lines = (run / STREAM).read_text().splitlines()
+        (run / STREAM).write_text("\n".join(change(lines)) + end)
+
+    return write
 
 
-def swap(line: int, old: str, new: str) -> Change:
-    return edit(lambda lines: [text.replace(old, new) if i == line else text for i, text in enumerate(lines)])
-
-
-DAMAGED: dict[str, tuple[Change, str]] = {
-    "a label": (swap(3, '"label": ', '"label": -'), "line 4 does not continue the chain of digests"),
+DAMAGED = {
+    "another name": (
+        edit(lambda lines: [text.replace('"p0"', '"q0"') for text in lines]),
+        "line 2 does not continue the chain of digests",
+    ),
     "a row removed": (edit(lambda lines: [*lines[:3], *lines[4:]]), "line 4 does not continue"),
-    "rows swapped": (edit(lambda lines: [*lines[:2], lines[3], lines[2], *lines[4:]]), "line 3 does not"),
-    "the head": (swap(0, '"delta": 0.05', '"delta": 0.5'), "line 1 does not continue"),
-    "spaces": (swap(2, '"id": ', '"id":  '), "line 3 does not continue"),
+    "spaces": (
+        edit(lambda lines: [text.replace('": ', '":  ') for text in lines]),
+        "line 1 does not continue",
+    ),
     "half a line": (edit(lambda lines: [*lines, '{"id": "p9'], ""), "its last line is not complete"),
     "nothing": (edit(lambda lines: [], ""), "its last line is not complete"),
     "format": (put(0, format=1), "format: Input should be 2"),
@@ -482,27 +412,28 @@ def test_a_stream_that_was_edited_or_could_not_have_been_written_is_refused(runs
     assert load_run(run).proven < 1  # which no row of the stream has a part in
 
 
-def test_a_label_or_a_group_that_no_row_of_the_run_has_is_damage(runs: Runs) -> None:
-    run = runs()
-    watch(run, rows(4, 0.0))
-    for change, words in (
-        (put(2, label="ill"), "'ill' is no class of the run"),
-        (put(2, unit="a"), "its rows have groups, or none, and those of the run differ"),
-    ):
-        change(run)
-        with pytest.raises(StoreError, match=f"is damaged: {words}"):
-            watch(run)
-    grouped = runs("groups")
-    watch(grouped, rows(2, 0.0, **{GROUPED.units.name or "": ["a", "a"]}))
-    put(2, batch=1)(grouped)
-    with pytest.raises(StoreError, match="one group is in two of them"):
-        watch(grouped)
+@pytest.mark.parametrize(
+    ("name", "change", "words"),
+    [
+        ("live", put(2, label="ill"), "is damaged: 'ill' is no class of the run"),
+        ("live", put(2, unit="a"), "is damaged: its rows have groups, or none, and those of the run"),
+        ("live groups", put(4, batch=1), "one group is in two of them"),
+    ],
+)
+def test_a_label_or_a_group_that_no_row_of_the_run_has_is_damage(
+    runs: Runs, name: str, change: Change, words: str
+) -> None:
+    run, groups = runs(name), {GROUPED.units.name: list("aabb")} if "groups" in name else {}
+    watch(run, rows(4, 0.0, **groups))
+    change(run)
+    with pytest.raises(StoreError, match=words):
+        watch(run)
 
 
 def test_a_stream_of_a_certificate_that_has_grown_is_refused_and_noted(runs: Runs) -> None:
     run = runs()
     watch(run, rows(3, 0.0))
-    rewrite(run, lambda header: header | {"certificate": "0" * 64})
+    put(0, certificate="0" * 64)(run)
     with pytest.raises(StoreError, match="watches what was certified before the run grew"):
         watch(run)
     found = verify(run)
@@ -521,11 +452,11 @@ def test_a_file_that_is_no_stream_is_never_written(runs: Runs, content: str, tmp
 
 def test_a_stream_may_be_elsewhere_and_the_run_folder_stays_as_it_is(runs: Runs, tmp_path: Path) -> None:
     run = runs()
-    before = contents(run)
+    before = snapshot(run)
     found = watch(run, rows(3, 0.0), stream=tmp_path / "live.jsonl")
     assert found.stream == str(tmp_path / "live.jsonl")
     assert watch(run, rows(3, 0.0, first=3), stream=tmp_path / "live.jsonl").rows == 6
-    assert contents(run) == before
+    assert snapshot(run) == before
     files = sorted(file.name for file in tmp_path.iterdir() if file.is_file())
     assert files == ["live-000001.jsonl", "live.jsonl"]
 
