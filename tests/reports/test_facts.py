@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
-from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +13,10 @@ import pytest
 from boosting import make as make_booster
 from cases import BY_DAY, CASES
 from conftest import blobs, unwrap
-from finished import Finished
+from finished import SERIAL, Finished
 from pages import Page
 
-from ckcv_ray import Certified, Execution, Job, Result, Scored, Study, Task, load_run, report, run, verify
+from ckcv_ray import Certified, Job, Result, Scored, Study, Task, load_run, verify
 from ckcv_ray.core.bounds.binomial import clopper_pearson
 from ckcv_ray.core.percent import ceil_percent
 from ckcv_ray.reports.facts import CAUTION, DETAILS, FIRST, FOLDER, Fact, Section, facts
@@ -30,13 +29,9 @@ from ckcv_ray.runs.run import run_job
 from ckcv_ray.storage.folder import LONGEST_QUESTION
 from ckcv_ray.tables.task import Roles
 
-SERIAL = Execution("serial")
 SMALL: dict[str, Any] = {"k": (3,), "n_splits": 3, "C": (1.0,), "gamma": (0.1,)}
 HELD: dict[str, Any] = {**SMALL, "certify": "holdout"}
-GROUPS = [
-    {"measured", "baseline", "better", "proven", "by class"},
-    {"operating point", "wrong"},
-]  # side by side
+TOGETHER = [{"measured", "baseline", "better", "proven", "by class"}, {"operating point", "wrong"}]
 COUNTS = re.compile(r"'(\w+)' (\d+) of (\d+)")
 CASE = pytest.mark.parametrize(
     "case",
@@ -71,6 +66,14 @@ def find(sections: list[Section], name: str) -> Fact:
     return next(fact for fact in list_told(sections) if fact.name == name)
 
 
+GRID_OF_TWO = {"k": (3, 4), "n_splits": 4, "C": (0.1, 1.0), "gamma": (0.1,)}
+PAPER, HOLDOUT = Study.of(certify="paper", **GRID_OF_TWO), Study.of(certify="holdout", **GRID_OF_TWO)
+
+
+def compute(study: Study, task: Task) -> Result:
+    return run_job(Job(study, task), SERIAL)
+
+
 @CASE
 def test_every_form_shows_the_same_facts(case: str, finished: Finished) -> None:
     for folder in list_folders(finished, case):
@@ -85,12 +88,8 @@ def test_every_form_shows_the_same_facts(case: str, finished: Finished) -> None:
             assert fact.level > DETAILS or unwrap(fact.text) in whole
         tables = [table for section in sections for table in section.tables]
         for table in tables:
-            for cell in (
-                table.title,
-                table.note.split("\n")[0],
-                *table.heads,
-                *(c for row in table.rows for c in row),
-            ):
+            cells = (cell for row in table.rows for cell in row)
+            for cell in (table.title, table.note.split("\n")[0], *table.heads, *cells):
                 assert unwrap(cell) in page
                 assert escape_markdown(cell) in markdown
             assert (table.title in whole) or table.level > DETAILS
@@ -110,13 +109,11 @@ def test_every_form_shows_the_same_facts(case: str, finished: Finished) -> None:
 
 
 @CASE
-def test_facts_side_by_side_are_of_one_rule_and_the_largest_may_be_quoted(
-    case: str, finished: Finished
-) -> None:
+def test_facts_side_by_side_are_of_one_rule_and_one_may_be_quoted(case: str, finished: Finished) -> None:
     for folder in list_folders(finished, case):
         result, sections = read(folder)
         told = list_told(sections)
-        for names in GROUPS:
+        for names in TOGETHER:
             assert len({(fact.rule, fact.rows) for fact in told if fact.name in names and fact.rule}) <= 1
         numbers = [fact for fact in told if fact.name == "number"]
         assert re.findall('<p class="number"><bdi>([^<]*)', show(folder)) == [f.text for f in numbers]
@@ -167,13 +164,12 @@ def check_counts(result: Result, sections: list[Section]) -> None:
 
 
 @pytest.mark.parametrize("asked", [{"require": "sensitivity>=0.6"}, {"accept": "specificity>=0.9"}])
-def test_what_was_asked_and_is_proven_decides_the_headline(asked: dict[str, str], tmp_path: Path) -> None:
+def test_what_was_asked_and_is_proven_decides_the_headline(asked: dict[str, str]) -> None:
     """Few rows are sick, and are found easily at the price of false alarms."""
     rng = np.random.default_rng(4)
     sick = rng.permutation(500) < 60
     task = Task.of(rng.normal(size=(500, 2)) + 1.5 * sick[:, None], np.where(sick, "sick", "healthy"))
-    study = Study.of(**HELD, claim="refit,sensitivity,specificity", **asked)
-    result = run_job(Job(study, task, tmp_path / "run"), SERIAL)
+    result = compute(Study.of(**HELD, claim="refit,sensitivity,specificity", **asked), task)
     assert result.proven >= result.certificate.baseline.error
     sections = facts(result)
     verdict = find(sections, "verdict").text
@@ -218,23 +214,12 @@ def test_classes_that_are_never_found_are_a_caution() -> None:
     rng = np.random.default_rng(1)
     y = np.array(["ash", "birch", "cedar"])[np.where(rng.random(240) < 0.06, 2, np.arange(240) % 2)]
     X = rng.normal(size=(240, 2)) + 4.0 * (y == "birch")[:, None]  # nothing tells cedar from ash
-    result = run_job(Job(Study.of(**HELD), Task.of(X, y)), SERIAL)
+    result = compute(Study.of(**HELD), Task.of(X, y))
     counts = tabulate_claimed(result)
     assert counts[2].sum() > 0 == counts[2, 2]
     (said,) = (fact.text for fact in list_told(facts(result)) if fact.text.startswith("Never found"))
     assert f"'cedar' ({counts[2].sum()} rows)" in said
     assert result.summary().startswith("Quote with CAUTION")
-
-
-GRID_OF_TWO = {"k": (3, 4), "n_splits": 4, "C": (0.1, 1.0), "gamma": (0.1,)}
-PAPER, HOLDOUT = Study.of(certify="paper", **GRID_OF_TWO), Study.of(certify="holdout", **GRID_OF_TWO)
-
-
-def compute(study: Study, task: Task) -> Result:
-    """Run a study on a task in this process."""
-    return run(
-        study, task.X, task.labelled(task.y), groups=None if task.units.independent else task.row_units
-    )
 
 
 def test_the_next_commands_trust_the_packages_that_the_run_needed() -> None:
@@ -263,24 +248,21 @@ def test_no_number_of_rows_is_advised_to_reach_a_constant() -> None:
     assert "with 480 rows: about" in compute(HOLDOUT, Task.of(X, (X[:, 0] > 0).astype(int))).summary()
 
 
-def draw_numbers(n: int, spread: float, grouped: bool) -> Task:
+@pytest.mark.parametrize("unit", ["rows", "groups"])
+def test_of_numbers_more_units_are_advised_with_about_what_they_prove(unit: str) -> None:
     """Rows of a linear function with noise, two of each group if there are groups."""
-    rng = np.random.default_rng(3)
-    X, units = rng.normal(size=(n, 2)), rng.normal(size=n // 2 if grouped else n)
-    y = X[:, 0] + spread * (np.repeat(units, 2) if grouped else units)
-    return Task.of(X, y, groups=np.arange(n) // 2 if grouped else None, numbers=True)
 
+    def measure(units: int) -> Result:
+        rng, each = np.random.default_rng(3), 2 if unit == "groups" else 1
+        X, noise = rng.normal(size=(each * units, 2)), np.repeat(rng.normal(size=units), each)
+        groups = np.arange(each * units) // 2 if each == 2 else None
+        task = Task.of(X, X[:, 0] + 0.5 * noise, groups=groups, numbers=True)
+        return compute(Study.of(learner="ridge", clip=3, certify="holdout", k=(3,), n_splits=3), task)
 
-@pytest.mark.parametrize("grouped", [False, True])
-def test_of_numbers_and_groups_more_units_are_advised_with_about_what_they_prove(grouped: bool) -> None:
-    study = Study.of(learner="ridge", clip=3, certify="holdout", k=(3,), n_splits=3)
-    n = 320 if grouped else 160
-    result = run_job(Job(study, draw_numbers(n, 0.5, grouped)), Execution("serial"))
-    name = "groups" if grouped else "rows"
-    next_step = rf"next on new rows, none of these: with 320 {name}: about ([\d.]+), if they are as far off"
+    result, more = measure(160), measure(320)
+    next_step = rf"next on new rows, none of these: with 320 {unit}: about ([\d.]+), if they are as far off"
     found = re.search(next_step, unwrap(result.summary()))
     assert found is not None, result.summary()
-    more = run_job(Job(study, draw_numbers(2 * n, 0.5, grouped)), Execution("serial"))
     slack = 3 * (result.proven - result.certificate.first.measured)
     assert abs(3 * more.proven - float(found[1])) < slack / 2
     assert float(found[1]) < 3 * result.proven
@@ -291,25 +273,21 @@ def test_a_question_is_answered_before_a_bound_is_quoted(tmp_path: Path) -> None
     rows = blobs(200, shift=3.0)
     columns = pa.table({"a": rows.X[:, 0], "b": rows.X[:, 1], "patient": np.arange(200) // 4, "y": rows.y})
     task = Task.from_table(columns, Roles("y", drop=["patient"]))
-    result = run_job(Job(HOLDOUT, task, tmp_path / "run"), Execution("serial"))
+    result = run_job(Job(HOLDOUT, task, tmp_path / "run"), SERIAL)
     for shown in map(unwrap, (result.summary(), load_run(tmp_path / "run").summary())):
         assert shown.startswith("Quote with CAUTION: in the long run at most")
         assert "QUESTION column 'patient' repeats: 50 values in 200 rows" in shown
-    page = unescape(Path(report(tmp_path / "run", tmp_path / "page.html")).read_text(encoding="utf-8"))
-    assert "Quote with CAUTION: in the long run at most" in page
-    assert "column 'patient' repeats: 50 values in 200 rows" in page
     assert verify(tmp_path / "run").ok
 
 
 def test_the_question_of_a_stranger_s_folder_is_cut(tmp_path: Path) -> None:
-    rows = blobs(200, shift=3.0)
-    task = Task.of(rows.X, rows.labelled(rows.y))
+    task = blobs(200, shift=3.0)
     long = replace(task, units=replace(task.units, question="\x1b[1m<b>" + 10_000 * "why "))
-    run_job(Job(HOLDOUT, long, tmp_path / "run"), Execution("serial"))
+    run_job(Job(HOLDOUT, long, tmp_path / "run"), SERIAL)
     question = load_run(tmp_path / "run").problem.all_rows.units.question
     assert len(question) < LONGEST_QUESTION + 20
     assert "\x1b" not in question
-    assert "<b>why" not in Path(report(tmp_path / "run", tmp_path / "page.html")).read_text(encoding="utf-8")
+    assert "<b>why" not in make_page(tmp_path / "run")
 
 
 def test_a_claim_at_a_cut_off_says_so_where_the_first_claim_is_about_none() -> None:

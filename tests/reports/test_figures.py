@@ -13,18 +13,7 @@ from matplotlib.figure import Figure
 from ckcv_ray import InputError, Result, Study, evaluate, run
 from ckcv_ray.core.percent import ceil_percent, floor_percent
 from ckcv_ray.reports import figures
-from ckcv_ray.reports.figures import (
-    Chart,
-    Mark,
-    Picture,
-    Scale,
-    Tiles,
-    draw_on,
-    draw_performance,
-    draw_search,
-    shorten_name,
-    write_svg,
-)
+from ckcv_ray.reports.figures import Chart, Mark, Picture, Scale, Tiles, write_svg
 from ckcv_ray.runs.judged import judge_rows
 
 X = np.array([1.0, 2.0, 5.0, 100.0])
@@ -66,7 +55,7 @@ def test_a_chart_is_well_formed_inside_its_box_and_the_same_each_time(chart: Cha
 def test_names_are_text_that_fits_and_no_formula_markup_or_hidden_label() -> None:
     assert {"<i>", "$y$", "_line", "x <b>"} <= set(words(write_svg(EVERYTHING, "label")))
     shown = words(write_svg(SQUARES, "label"))
-    assert set(map(shorten_name, NAMES)) <= set(shown)
+    assert set(map(figures.shorten_name, NAMES)) <= set(shown)
     assert max(map(len, shown)) <= figures.MAX_NAME
 
 
@@ -91,7 +80,7 @@ def test_ticks_are_few_round_numbers_on_the_axis(ends: tuple[float, float], log:
 @pytest.mark.parametrize("chart", [EVERYTHING, SQUARES], ids=["marks", "squares"])
 def test_axes_of_matplotlib_have_the_same_chart(chart: Chart) -> None:
     axes = Figure().add_subplot()
-    draw_on(axes, chart)
+    figures.draw_on(axes, chart)
     marks = [part for part in chart.parts if isinstance(part, Mark)]
     for line, mark in zip(axes.lines, marks, strict=True):
         assert np.array_equal(line.get_ydata(), np.broadcast_to(mark.y, X.shape), equal_nan=True)
@@ -106,7 +95,7 @@ def result() -> Drawn:
     rows = blobs(160, shift=2.0)
     study = Study.of(k=(3, 4, 20), n_splits=3, certify="holdout", C=(0.1, 1.0, 10.0), gamma=(0.01, 1.0))
     made = run(study, rows.X, rows.y)
-    pictures = [*draw_search(made), *draw_performance(made, judge_rows(made))]
+    pictures = [*figures.draw_search(made), *figures.draw_performance(made, judge_rows(made))]
     return made, {picture.title: picture for picture in pictures}
 
 

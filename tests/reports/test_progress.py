@@ -116,13 +116,6 @@ def test_names_from_the_data_are_text(outputs: list[Shown]) -> None:
     assert "&lt;script&gt;" in outputs[0].content["text/html"]
 
 
-def test_a_listener_that_was_given_is_called_instead(outputs: list[Shown]) -> None:
-    heard: list[Progress] = []
-    evaluate(ROWS.X, ROWS.y, execution=SERIAL, resampling="kfold:3", listen=heard.append)
-    assert heard
-    assert outputs == []
-
-
 def test_nothing_is_shown_where_no_notebook_runs(capsys: pytest.CaptureFixture[str]) -> None:
     before = "IPython" in sys.modules
     compute("run")
@@ -130,7 +123,12 @@ def test_nothing_is_shown_where_no_notebook_runs(capsys: pytest.CaptureFixture[s
     assert ("IPython" in sys.modules) == before
 
 
-def test_ipython_in_a_terminal_is_no_notebook(outputs: list[Shown], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_listener_and_a_terminal_show_nothing(
+    outputs: list[Shown], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heard: list[Progress] = []
+    evaluate(ROWS.X, ROWS.y, execution=SERIAL, resampling="kfold:3", listen=heard.append)
+    assert heard
     assert is_notebook()
     for shell in (None, SimpleNamespace()):
         monkeypatch.setattr(sys.modules["IPython"], "get_ipython", lambda shell=shell: shell)

@@ -12,10 +12,8 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from ckcv_ray import Execution, Procedure, evaluate, verify
-from ckcv_ray.core.measures import OwnScore
+from ckcv_ray import Execution, Procedure, evaluate
 from ckcv_ray.core.schedule import Stage
-from ckcv_ray.errors import InputError
 from ckcv_ray.runs.load import load_scores
 from ckcv_ray.runs.run import assess
 from ckcv_ray.runs.scored import compare_entries
@@ -86,25 +84,6 @@ def test_a_function_is_known_by_what_it_encloses(tmp_path):
         evaluate(X, Y, tmp_path / "a", measure=loss_of(0.75), **options)
     again = evaluate(X, Y, tmp_path / "a", measure=loss_of(0.25), **options)
     assert again.problem.run_id == first.problem.run_id
-
-
-def wrong_share(y, predicted):
-    return float(np.mean(y != predicted))
-
-
-@pytest.mark.parametrize("digest", ["", "0" * 63, "G" * 64, None])
-def test_a_function_of_a_folder_is_known_by_a_digest_alone(digest):
-    with pytest.raises(InputError, match="of a measure: expected a SHA-256"):
-        OwnScore.of({"name": "own", "digest": digest})
-
-
-def test_scores_by_functions_cannot_be_verified(tmp_path):
-    options = {"learner": "tree", "resampling": "kfold:3", "execution": SERIAL}
-    evaluate(X, Y, tmp_path / "a", measure=[wrong_share, "accuracy"], **options)
-    found = verify(tmp_path / "a", rerun=True, execution=SERIAL)
-    assert not found.differences
-    assert found.unverified == ["the scores by wrong_share: the folder does not keep functions"]
-    assert not found.ok
 
 
 # Classes with a single row: scored without a certification, and refused with one

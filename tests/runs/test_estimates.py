@@ -41,10 +41,7 @@ VALUES = {
     "rmse": lambda y, values, _: root_mean_squared_error(y, values),
     "r2": lambda y, values, _: r2_score(y, values),
 }
-TABLES = {
-    "classes": (X, Y, GaussianNB(), CLASSES),
-    "numbers": (NUMBERS, TARGET, Ridge(), VALUES),
-}
+TABLES = {"classes": (X, Y, GaussianNB(), CLASSES), "numbers": (NUMBERS, TARGET, Ridge(), VALUES)}
 
 
 def score(table, measure, train, scored):
@@ -170,20 +167,17 @@ def test_an_estimate_is_incomplete_if_any_of_its_splits_is():
     def fail_on_all(y, predicted):
         return float("nan") if len(y) == len(Y) and np.array_equal(y, Y) else 0.0
 
-    result = evaluate(
-        X, Y, learner="naive_bayes", resampling="bootstrap632:4", measure=fail_on_all, execution=SERIAL
-    )
+    options = {"learner": "naive_bayes", "resampling": "bootstrap632:4", "execution": SERIAL}
+    result = evaluate(X, Y, measure=fail_on_all, **options)
     found = result.figures(result.entries[0], result.scores[0])
-    assert (found.missing, found.undefined) == (0, 1)
-    assert isnan(found.mean)
+    assert (found.missing, found.undefined, isnan(found.mean)) == (0, 1, True)
 
 
 @pytest.mark.parametrize("learner", ["svm", "svm_nystroem", "neighbors"])
 def test_rows_that_are_fitted_on_are_scored_as_any_others(learner):
     options = {"param": {"landmarks": 20}} if learner == "svm_nystroem" else {}
-    result = evaluate(
-        X, Y, learner=learner, resampling="bootstrap632:1", measure="accuracy", execution=SERIAL, **options
-    )
+    options |= {"resampling": "bootstrap632:1", "measure": "accuracy", "execution": SERIAL}
+    result = evaluate(X, Y, learner=learner, **options)
     trainer, every = result.problem.learner.trainer, np.arange(len(Y))
     block = trainer.prepare(trainer.share(result.problem.task), every, every[:9])
     right = block.fit(0, 1).model(0).predict(result.problem.task.X).label == result.problem.task.y

@@ -1,5 +1,7 @@
 """Runs on groups of related rows: the harm without groups, and what is fitted and counted."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from conftest import blobs
@@ -59,9 +61,7 @@ def test_related_rows_void_a_claim_and_groups_restore_it() -> None:
 
 @pytest.mark.parametrize("scale", ["standard", "none"])
 @pytest.mark.parametrize("dense", [True, False], ids=["dense", "points"])
-def test_compiled_losses_are_those_of_the_models(
-    scale: str, dense: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_compiled_losses_are_those_of_the_models(scale: str, dense: bool, monkeypatch: Any) -> None:
     if not dense:
         monkeypatch.setattr(blocks, "DENSE_BYTES", 0)
     problem = Problem.of(SMALL.replace(scale=scale), TASK)

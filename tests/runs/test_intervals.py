@@ -5,6 +5,8 @@ from math import isnan, sqrt
 
 import numpy as np
 import pytest
+from conftest import unwrap
+from finished import SERIAL
 from forgery import column, rewrite
 from pyarrow import parquet
 from scipy.stats import beta, t
@@ -12,7 +14,7 @@ from sklearn.datasets import load_breast_cancer, load_diabetes
 from sklearn.metrics import accuracy_score
 from sklearn.naive_bayes import GaussianNB
 
-from ckcv_ray import Execution, Procedure, evaluate, load_scores, verify
+from ckcv_ray import Procedure, evaluate, load_scores, verify
 from ckcv_ray.core.draws import Draws
 from ckcv_ray.core.intervals import correct_best
 from ckcv_ray.core.schedule import Stage
@@ -21,7 +23,6 @@ from ckcv_ray.reports.render import make_page
 from ckcv_ray.runs.scored import rank_entries
 from ckcv_ray.study.problem import OUTER
 
-SERIAL = Execution("serial")
 X, Y = (part[:120] for part in load_breast_cancer(return_X_y=True))
 BAYES = {"learner": GaussianNB(), "execution": SERIAL}
 EXACT = {"interval": "clopper_pearson", "resampling": "holdout:0.3"}
@@ -30,9 +31,9 @@ EXACT = {"interval": "clopper_pearson", "resampling": "holdout:0.3"}
 def accuracies(result):
     """The accuracy of a model of scikit-learn on each split, and the rows fitted on and scored."""
     parts = [result.problem.rows(Stage.SELECT, OUTER, split) for split in range(result.computed.n_splits)]
-    models = [GaussianNB().fit(X[train], Y[train]) for train, _ in parts]
     found = [
-        accuracy_score(Y[rows], one.predict(X[rows])) for one, (_, rows) in zip(models, parts, strict=True)
+        accuracy_score(Y[rows], GaussianNB().fit(X[train], Y[train]).predict(X[rows]))
+        for train, rows in parts
     ]
     return np.array(found), [(len(train), len(rows)) for train, rows in parts]
 
@@ -58,7 +59,7 @@ def test_a_single_split_has_the_exact_interval_of_its_rows():
     assert interval(result) == pytest.approx((low, high), rel=1e-12)
     wrong = result.interval(result.entries[0], result.scores[1])
     assert wrong == pytest.approx((1 - high, 1 - low), rel=1e-12)
-    assert "Clopper-Pearson around the share of the scored rows, exact" in " ".join(result.summary().split())
+    assert "Clopper-Pearson around the share of the scored rows, exact" in unwrap(result.summary())
     assert "They may fail more often" not in result.summary()
 
 
@@ -97,10 +98,9 @@ def test_bbc_is_that_of_tsamardinos(refit, tmp_path):
     other = result.interval(best, result.scores[1])
     assert other == pytest.approx(choose_again(wrong, squares, result.task, 4), rel=1e-9)
     assert all(isnan(limit) for entry, _ in rest for limit in result.interval(entry, result.scores[0]))
-    again = load_scores(tmp_path / "run")
-    assert again.to_json() == result.to_json()
+    assert load_scores(tmp_path / "run").to_json() == result.to_json()
     assert verify(tmp_path / "run").ok
-    said = " ".join(result.summary().split())
+    said = unwrap(result.summary())
     assert said.count(" to 0.") == 2
     assert "chosen again in each of 1,000 bootstrap draws" in said
     assert "best of several lines" not in said
@@ -124,13 +124,19 @@ def test_rows_are_drawn_again_where_all_are_drawn():
     assert correct_best(found, found, Draws(0)) == (0.0, 1.0)
 
 
-def test_bbc_is_not_computed_afterwards():
-    plain = evaluate(X, Y, **NEAR, resampling="kfold:3")
-    with pytest.raises(InputError, match="add save_predictions=True"):
-        plain.interval(rank_entries(plain, plain.scores[0])[0][0], plain.scores[0], "bbc")
-    kept = evaluate(X, Y, **NEAR, resampling="kfold:3", save_predictions=True)
-    with pytest.raises(InputError, match="interval=bbc is computed where a study asks for it"):
-        kept.interval(rank_entries(kept, kept.scores[0])[0][0], kept.scores[0], "bbc")
+@pytest.mark.parametrize(
+    ("options", "name", "words"),
+    [
+        ({}, "bbc", "add save_predictions=True"),
+        ({"save_predictions": True}, "bbc", "interval=bbc is computed where a study asks for it"),
+        ({"measure": "auc", "resampling": "holdout:0.3"}, "", "this study has no interval: name one"),
+        ({"measure": "auc", "resampling": "holdout:0.3"}, "clopper_pearson", "not auc"),
+    ],
+)
+def test_an_interval_that_was_not_asked_for_is_refused(options, name, words):
+    result = evaluate(X, Y, **{"resampling": "kfold:3", **BAYES} | options)
+    with pytest.raises(InputError, match=words):
+        interval(result, name)
 
 
 def test_predictions_of_other_rows_are_refused(tmp_path):
@@ -142,55 +148,41 @@ def test_predictions_of_other_rows_are_refused(tmp_path):
 
 
 def test_an_interval_is_shown_as_approximate_wherever_it_is(tmp_path):
-    options = {"resampling": "kfold:4", "measure": "accuracy,log_loss"}
-    plain = evaluate(X, Y, **options, **BAYES)
-    result = evaluate(X, Y, tmp_path / "run", interval="corrected_t", **options, **BAYES)
+    options = {"resampling": "kfold:4", "measure": "accuracy,log_loss", **BAYES}
+    plain = evaluate(X, Y, **options)
+    result = evaluate(X, Y, tmp_path / "run", interval="corrected_t", **options)
     assert result.run_id != plain.run_id
-    assert "approximate" not in plain.summary()
-    assert "approximate" not in json.dumps(plain.to_json())
+    assert "approximate" not in plain.summary() + json.dumps(plain.to_json())
     low, high = interval(result)
-    assert f"{low:.4f} to {high:.4f}" in result.summary(details=True)
-    assert "Approximate 95 % intervals: corrected t" in result.summary(details=True)
-    assert "proven" not in result.summary(details=True)
+    details = result.summary(details=True)
+    assert f"{low:.4f} to {high:.4f}" in details
+    assert "Approximate 95 % intervals: corrected t" in details
+    assert "proven" not in details
     assert interval(plain, "corrected_t") == (low, high)
     shown = result.to_json()["entries"][0]["scores"]["accuracy"]["approximate_interval"]
     assert shown == {"name": "corrected_t", "level": 0.95, "low": low, "high": high}
     page = make_page(tmp_path / "run")
     assert "approximate 95 %" in page
     assert f"{low:.4f}" in page
-    again = load_scores(tmp_path / "run")
-    assert again.to_json() == result.to_json()
+    assert load_scores(tmp_path / "run").to_json() == result.to_json()
     assert Procedure.from_json(result.study.to_json()) == result.study
     assert not verify(tmp_path / "run").differences
     with pytest.raises(StoreError, match='interval: requested "", in the folder corrected_t'):
-        evaluate(X, Y, tmp_path / "run", **options, **BAYES)
-
-
-def test_an_interval_that_was_not_asked_for_is_refused_alike():
-    result = evaluate(X, Y, resampling="holdout:0.3", measure="auc", **BAYES)
-    with pytest.raises(InputError, match="this study has no interval: name one"):
-        interval(result)
-    with pytest.raises(InputError, match="not auc"):
-        interval(result, "clopper_pearson")
+        evaluate(X, Y, tmp_path / "run", **options)
 
 
 def test_scores_that_mislead_are_named():
     inputs, values = (part[:60] for part in load_diabetes(return_X_y=True))
-    options = {"learner": "ridge", "resampling": "kfold:5", "execution": SERIAL}
-    plain = evaluate(inputs, values, measure="rmse,mape", **options).summary()
-    assert "CAUTION" not in plain
-    zeros = np.where(np.arange(60) < 2, 0.0, values)
-    said = evaluate(inputs, zeros, measure="mape,r2", **options).summary()
-    said = " ".join(said.split())
+
+    def say(y=values, **options):
+        asked = {"learner": "ridge", "resampling": "kfold:5", "execution": SERIAL} | options
+        return unwrap(evaluate(inputs, y, **asked).summary())
+
+    assert "CAUTION" not in say(measure="rmse,mape") + say(measure="r2", resampling="kfold:2")
+    said = say(np.where(np.arange(60) < 2, 0.0, values), measure="mape,r2")
     assert "mape divides by the target, which is 0 in 2 rows" in said
     assert "r2: a split is compared with the mean of the rows that it scores, 12 in the smallest" in said
-    groups = evaluate(inputs, values, measure="r2", groups=np.arange(60) // 6, **options).summary()
-    groups = " ".join(groups.split())
-    assert "explains what differs between groups" in groups
-    assert (
-        "CAUTION"
-        not in evaluate(inputs, values, measure="r2", **{**options, "resampling": "kfold:2"}).summary()
-    )
+    assert "explains what differs between groups" in say(measure="r2", groups=np.arange(60) // 6)
 
 
 def infinite(y, predicted):
@@ -200,4 +192,4 @@ def infinite(y, predicted):
 def test_an_infinite_score_is_said_to_count_as_not_defined():
     result = evaluate(X, Y, resampling="kfold:3", measure=infinite, **BAYES)
     assert "3 not defined" in result.summary()
-    assert "infinite on a split counts as not defined" in " ".join(result.summary().split())
+    assert "infinite on a split counts as not defined" in unwrap(result.summary())

@@ -1,6 +1,7 @@
 """Judged rows: what is stored of the rows that certify, and that claims follow from it."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -25,9 +26,7 @@ def take(result: Result, name: str) -> dict[str, np.ndarray]:
 
 
 @pytest.mark.parametrize(("name", "classifiers"), [("held", ["refit", "vote"]), ("held better", ["refit"])])
-def test_every_claimed_rule_judges_the_rows_held_out(
-    name: str, classifiers: list[str], finished: Finished
-) -> None:
+def test_every_claimed_rule_judges_the_rows_held_out(name: str, classifiers: Any, finished: Finished) -> None:
     """Rows, and groups of them."""
     result = load_run(finished(name))
     problem, claims = result.problem, result.certificate.claims
@@ -63,13 +62,10 @@ def test_scores_are_stored_where_the_learner_has_them(finished: Finished) -> Non
     assert several.judged["score"].null_count == len(several.judged)
 
 
-def test_what_the_run_counts_judges_nothing(finished: Finished) -> None:
-    assert load_run(finished("paper")).judged is None
-
-
-def test_more_rows_than_a_file_may_have_are_not_stored(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+def test_neither_what_the_run_counts_nor_more_rows_than_a_file_may_have_are_stored(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, finished: Finished
 ) -> None:
+    assert load_run(finished("paper")).judged is None
     monkeypatch.setattr(judged, "MAX_TABLE_ROWS", 20)
     run_job(Job(HELD, blobs(60), tmp_path / "run"), SERIAL)
     assert not (tmp_path / "run" / JUDGED_ROWS).exists()

@@ -21,12 +21,14 @@ KINDS = {  # what the columns of a table hold
     "categories": ("number", "category", "category"),
     "all": ("gaps", "category", "date"),
 }
-STUDIES = {
-    "svm": {"C": (0.1, 10.0), "gamma": (0.1, 1.0)},
-    "linear": {"learner": "linear"},
-    "neighbors": {"learner": "neighbors"},
-    "tree": {"learner": "tree"},
-    "several": {"learner": "naive_bayes,svm", "C": (0.1, 10.0), "gamma": (0.1, 1.0)},
+STUDIES = {  # the kind of table, and options
+    "svm": ("numbers", {"C": (0.1, 10.0), "gamma": (0.1, 1.0)}),
+    "linear": ("gaps", {"learner": "linear", "holdout_share": 0.33, "claim": "vote,refit"}),
+    "neighbors": ("categories", {"learner": "neighbors"}),
+    "tree": ("all", {"learner": "tree"}),
+    "several": ("all", {"learner": "naive_bayes,svm", "C": (0.1, 10.0), "gamma": (0.1, 1.0)}),
+    "ordinal": ("all", {"learner": "linear,tree", "encode": "ordinal", "rare": 0.1}),
+    "target": ("all", {"learner": "linear,tree", "encode": "target"}),
 }
 
 
@@ -83,43 +85,29 @@ def check_same(result, other):
     for name in ("setting", "k", "l_ms", "l_ee"):
         assert getattr(result.certificate, name) == getattr(other.certificate, name)
     assert result.candidates.equals(other.candidates)
-    members = (*result.ensemble.members, *result.models.refit.members)
-    others = (*other.ensemble.members, *other.models.refit.members)
-    for a, b in zip(members, others, strict=True):
-        assert learner.codec.same(a.model, b.model)
-    for a, b in zip(result.ensemble.members, other.ensemble.members, strict=True):
-        assert a.totals == b.totals
+    for kind in ("best", "refit"):
+        ensembles = (getattr(one.models, kind).members for one in (result, other))
+        for a, b in zip(*ensembles, strict=True):
+            assert learner.codec.same(a.model, b.model)
+            assert kind == "refit" or a.totals == b.totals
     assert result.task.schema == other.task.schema
     assert np.array_equal(result.task.X, other.task.X, equal_nan=True)
 
 
-@pytest.mark.parametrize(("name", "kinds"), [*zip(STUDIES, [*KINDS, "all"], strict=True)])
-def test_no_cell_of_a_row_held_out_has_a_part_in_what_is_selected_and_fitted(name, kinds):
-    share = {"holdout_share": 0.33, "claim": "vote,refit"} if kinds == "gaps" else {}
-    study = Study.paper(**SMALL, **STUDIES[name], certify="holdout", **share)
-    table = a_table(KINDS[kinds], seed=3)
+@pytest.mark.parametrize("name", STUDIES)
+def test_no_cell_of_a_row_held_out_has_a_part_in_what_is_selected_and_fitted(name):
+    kinds, options = KINDS[STUDIES[name][0]], STUDIES[name][1]
+    study, table = Study.paper(**SMALL, certify="holdout", **options), a_table(kinds, seed=6)
     result = run(study, Task.from_table(table, Roles("y")))
     for seed in range(2):
-        other = of(corrupted(table, KINDS[kinds], result.problem.held, seed), result.task.salt)
+        other = of(corrupted(table, kinds, result.problem.held, seed), result.task.salt)
         assert other.digest != result.problem.all_rows.digest
         check_same(result, run(study, other))
 
 
-@pytest.mark.parametrize("encode", ["ordinal", "target"])
-def test_no_cell_of_a_row_held_out_has_a_part_in_an_encoding(encode):
-    rare = {"rare": 0.1} if encode == "ordinal" else {}
-    study = Study.paper(**SMALL, learner="linear,tree", certify="holdout", encode=encode, **rare)
-    kinds = KINDS["all"]
-    table = a_table(kinds, seed=6)
-    result = run(study, Task.from_table(table, Roles("y")))
-    other = of(corrupted(table, kinds, result.problem.held, 1), result.task.salt)
-    check_same(result, run(study, other))
-
-
 def one_gap(n=48):
     """Rows of numbers, the same rows with one gap, in a row held out, labels, and the rows held out."""
-    rng = np.random.default_rng(0)
-    y = np.arange(n) % 2
+    rng, y = np.random.default_rng(0), np.arange(n) % 2
     X = rng.normal(size=(n, 2)) + y[:, None]
     held = Problem.of(GAPPED, of_arrays(X, y)).held
     gapped = X.copy()
@@ -141,10 +129,8 @@ def test_a_gap_in_one_row_held_out_is_filled_and_changes_no_model():
     assert np.array_equal(scored[1:], X[held][1:])
     filled = X.copy()
     filled[held[0], 1] = scored[0, 1]
-    for claim, same in zip(
-        other.certificate.claims, run(GAPPED, of_arrays(filled, y)).certificate.claims, strict=True
-    ):
-        assert claim.bound == same.bound
+    again = run(GAPPED, of_arrays(filled, y)).certificate.claims
+    assert [claim.bound for claim in other.certificate.claims] == [claim.bound for claim in again]
 
 
 def test_a_new_row_with_a_gap_is_judged_as_those_held_out_were_and_refused_if_no_row_had_one():
@@ -163,9 +149,8 @@ def test_what_stands_for_a_gap_is_what_the_study_says(fill):
     problem = Problem.of(GAPPED.replace(fill=fill), of_arrays(np.round(gapped), y))
     column = np.delete(np.round(X), held, axis=0)[:, 1]
     values, counts = np.unique(column, return_counts=True)
-    assert problem.take_held_rows().X[0, 1] == (
-        column.mean() if fill == "mean" else values[np.argmax(counts)]
-    )
+    expected = column.mean() if fill == "mean" else values[np.argmax(counts)]
+    assert problem.take_held_rows().X[0, 1] == expected
     with pytest.raises(InputError, match="no effect"):
         Problem.of(GAPPED.replace(fill=fill), of_arrays(np.round(X), y))
 
@@ -201,13 +186,10 @@ def test_test_rows_have_no_part_in_anything_and_are_scored_as_new_rows():
     kinds = KINDS["all"]
     table, study = a_table(kinds, seed=6), Study.paper(**SMALL, learner="tree", certify="holdout")
     task = Task.from_table(table, Roles("y"))
-    results = [
-        run(study, task, test=make_test_rows(corrupted(table, kinds, range(40), seed), task))
-        for seed in (0, 1)
-    ]
+    tests = [corrupted(table, kinds, range(40), seed) for seed in (0, 1)]
+    results = [run(study, task, test=make_test_rows(rows, task)) for rows in tests]
     check_same(*results)
-    for result, seed in zip(results, (0, 1), strict=True):
-        rows = corrupted(table, kinds, range(40), seed)
+    for result, rows in zip(results, tests, strict=True):
         X, y = result.task.rows_from(rows), make_test_rows(rows, task).y
         assert result.execution["test"]["error"] == result.ensemble.error_rates(X, y)[0]
 

@@ -1,24 +1,23 @@
 """Runs that minimise something other than the bound on the error: balanced, cost, mean_error."""
 
 import math
-from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from alike import SMALL
 from conftest import blobs
+from finished import SERIAL
 from scipy.stats import beta
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from ckcv_ray import Execution, Job, Study, Task
+from ckcv_ray import Job, Study, Task
 from ckcv_ray.core.draws import Draws
 from ckcv_ray.core.resampling.complete import split_complete, split_rotation
-from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.study.problem import Problem
 
-SERIAL = Execution("serial")
 COST = "cost:sick=10,healthy=1"
 Found = tuple[float, tuple[float, float, int], float, list[int]]
 CRITERIA = ("error", "balanced", COST, "mean_error")
@@ -29,10 +28,6 @@ def clinic(n: int = 60, seed: int = 0, sick: float = 0.3) -> Task:
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(n,)))
     y = np.arange(n) < sick * n
     return Task.of(rng.normal(size=(n, 2)) + 1.2 * y[:, None], np.where(y, "sick", "healthy"))
-
-
-def run(study: Study, task: Task, out: Path | None = None) -> Result:
-    return run_job(Job(study, task, out), SERIAL)
 
 
 def upper(errors: float, m: int) -> float:
@@ -50,9 +45,7 @@ def value(criterion: str, wrong: list[int], rows: list[int]) -> float:
     return upper(0.1 * wrong[0] + wrong[1], sum(rows))
 
 
-def judge(
-    study: Study, task: Task, C: float, gamma: float, fit: np.ndarray, score: np.ndarray
-) -> tuple[float, int]:
+def judge(study: Study, task: Task, C: float, gamma: float, fit: Any, score: Any) -> tuple[float, int]:
     """What a machine of LIBSVM costs on other rows than it is fitted on, and how many it has wrong."""
     standard, signs = study.learner.scale == "standard", 2 * task.y - 1
     scaler = StandardScaler(with_mean=standard, with_std=standard)
@@ -110,7 +103,7 @@ def test_the_papers_plain_loop_with_scikit_learn_gives_the_same_answer(name: str
     grids = {"C": (0.1, 1.0, 10.0), "gamma": (0.01, 0.1, 1.0), "param": {"tolerance": 1e-6}}
     study = Study.paper(**grids | ({} if name == "rotation" else {"n_splits": 4}) | options)
     l_ms, winner, l_ee, counts = algorithm_1(study, task)
-    result = run(study, task)
+    result = run_job(Job(study, task), SERIAL)
     assert (result.setting["C"], result.setting["gamma"], result.k) == winner
     found = result.certificate.l_ms, result.l_ee
     assert found == pytest.approx((l_ms, l_ee), rel=1e-8 if name == COST else 1e-12)

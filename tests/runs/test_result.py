@@ -31,9 +31,7 @@ def result() -> Result:
 # Figures
 
 
-def test_the_error_is_the_mean_over_the_splits_of_what_the_members_do_on_their_estimate_sets(
-    result: Result,
-) -> None:
+def test_the_error_is_the_mean_over_splits_of_what_members_do_on_their_estimate_sets(result: Result) -> None:
     """Estimated, where the bounds are proven: it lies below each of them."""
     problem, rates = result.problem, []
     (size,) = (j for j, size in enumerate(problem.sizes) if size.holds(result.k))
@@ -59,16 +57,13 @@ def test_the_winner_is_named_by_its_setting_and_its_position(result: Result) -> 
 def test_every_fold_size_has_one_row_with_its_own_best_where_it_is_reported() -> None:
     result = run(SMALL.replace(k=(3, 4, 5, 40, 41), report_k=41))
     rows = {row["k_first"]: row for row in result.to_json()["per_k"]}
-    assert {k: (row["k_last"], row["n_select"]) for k, row in rows.items()} == {
-        3: (3, 20), 4: (4, 15), 5: (5, 12), 40: (41, 1),
-    }  # fmt: skip
+    places = {k: (row["k_last"], row["n_select"]) for k, row in rows.items()}
+    assert places == {3: (3, 20), 4: (4, 15), 5: (5, 12), 40: (41, 1)}
     shown = {k for k, row in rows.items() if row["setting"] is not None}
     assert shown == {result.k, 40}
-    assert rows[result.k]["state"] == "winner"
-    assert rows[result.k]["setting"] == result.setting
-    assert {"k = 41", "k = 40"} & {line[:6] for line in result.summary(details=True).splitlines()} == {
-        "k = 41"
-    }
+    assert (rows[result.k]["state"], rows[result.k]["setting"]) == ("winner", result.setting)
+    lines = {line[:6] for line in result.summary(details=True).splitlines()}
+    assert {"k = 41", "k = 40"} & lines == {"k = 41"}
     assert all(row["lower_bound"] <= (row["l_ms"] or 1) for row in rows.values())
 
 
@@ -85,11 +80,11 @@ def test_a_winner_on_the_edge_of_a_grid_is_pointed_out() -> None:
     outer = run(SMALL.replace(C=(1e-3, 1e-2), gamma=0.1))
     assert inner.setting["C"] == 1.0
     assert list_edges(inner.problem, inner.setting) == []  # nor on that of a grid of one value
-    (messages,) = list_edges(outer.problem, outer.setting)
     value = f"{outer.setting['C']:g}"
     advice = f"on new rows, none of these, widen --C beyond {value}"
-    assert messages == f"C = {value} is on the edge of its grid: {advice}"
-    assert messages in outer.summary(details=True)
+    said = f"C = {value} is on the edge of its grid: {advice}"
+    assert list_edges(outer.problem, outer.setting) == [said]
+    assert said in outer.summary(details=True)
 
 
 # Words
@@ -103,13 +98,12 @@ LABELS = {
 }
 
 
-@pytest.mark.parametrize("labels", LABELS.values(), ids=LABELS.keys())
-def test_labels_of_any_kind_are_told_as_they_are(labels: tuple) -> None:
+@pytest.mark.parametrize("kind", LABELS)
+def test_labels_of_any_kind_are_told_as_they_are(kind: str) -> None:
     task = blobs(60)
-    result = run(task=Task.of(task.X, np.array(labels)[task.y]))
-    for label in result.task.classes:
-        assert f"{label!r} " in result.summary(details=True)
-    assert set(result.predict(task.X).tolist()) == set(labels)
+    result = run(task=Task.of(task.X, np.array(LABELS[kind])[task.y]))
+    assert all(f"{label!r} " in result.summary(details=True) for label in result.task.classes)
+    assert set(result.predict(task.X).tolist()) == set(LABELS[kind])
 
 
 def test_a_notebook_shows_the_summary_and_no_markup_of_the_datas() -> None:
@@ -161,9 +155,7 @@ def test_what_a_race_says_of_a_beaten_candidate_is_the_shortest_proof() -> None:
         found = whole.records[np.all([whole.records[name] == value for name, value in at.items()], axis=0)]
         values = criterion.value(found[np.argsort(found["split"])]["totals"], fold.n_select)
         flawless = np.full(len(values), criterion.least(fold.n_select))
-        known = np.arange(len(values))[:, None] < np.arange(
-            len(values) + 1
-        )  # of the first 0, 1, 2 ... splits
+        known = np.tri(len(values) + 1, len(values), -1, dtype=bool).T  # of the first 0, 1, 2 ... splits
         means = np.where(known, values[:, None], flawless[:, None]).mean(axis=0)
         assert row["lower_bound"] == pytest.approx(means[splits])
         assert means[max(0, splits - 1)] <= winner + 1e-12 or splits == 0

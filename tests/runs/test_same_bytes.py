@@ -33,32 +33,19 @@ GROUPS = RNG.permutation(np.repeat(np.arange(24), RNG.integers(1, 5, size=24)))
 GRIDS: dict[str, Any] = {"C": (0.1, 1.0, 10.0), "gamma": (0.1, 1.0), "n_splits": 4}
 PLAIN = blobs(len(GROUPS))
 GROUPED, UNTIDY = Task.of(PLAIN.X, PLAIN.y, groups=GROUPS), Task.from_table(untidy(80), Roles("outcome"))
+BY_CLASS: dict[str, Any] = {"criterion": "cost:-1=10,1=1", "claim": "sensitivity,specificity,auc"}
 NESTED: dict[str, Any] = {"resampling": "nested_halves:4", "select_by": "zero_one", "select": "each"}
 STUDIES: dict[str, tuple[Study | Procedure, Task]] = {
     "rotations, weighted": (
-        Study.paper(
-            C=(0.1, 10.0), gamma=(0.1, 1.0), k=(3, 5), resampling="rotation", class_weight="balanced"
-        ),
+        Study.paper(C=(0.1, 10.0), gamma=1.0, k=(3, 5), resampling="rotation", class_weight="balanced"),
         PLAIN,
     ),
     "holdout of groups": (
         Study.paper(**GRIDS, k=(3, 4), certify="holdout", holdout_share=0.5, claim="refit,vote"),
         GROUPED,
     ),
-    "holdout, costs, by class": (
-        Study.paper(
-            **GRIDS,
-            k=(3, 4),
-            certify="holdout",
-            criterion="cost:-1=10,1=1",
-            claim="sensitivity,specificity,auc",
-        ),
-        blobs(60),
-    ),
-    "learners on a table": (
-        Study.paper(**GRIDS, k=(3, 5), learner="svm,tree", encode="target"),
-        UNTIDY,
-    ),
+    "holdout, costs, by class": (Study.paper(**GRIDS, k=(3, 4), certify="holdout", **BY_CLASS), blobs(60)),
+    "learners on a table": (Study.paper(**GRIDS, k=(3, 5), learner="svm,tree", encode="target"), UNTIDY),
     "within a budget": (
         Study.paper(**GRIDS, k=(3, 4, 5), search="budget:survivors=2", effort=150, report_k=4),
         PLAIN,
@@ -75,6 +62,7 @@ STUDIES: dict[str, tuple[Study | Procedure, Task]] = {
 }
 SERIAL = Execution("serial")
 Folder = Path | str
+Content = Callable[[str], dict[str, bytes]]
 
 
 def compute(name: str, out: Folder, execution: Execution = SERIAL, **more: Any) -> object:
@@ -84,16 +72,17 @@ def compute(name: str, out: Folder, execution: Execution = SERIAL, **more: Any) 
     return run_job(Job(study, task, out), execution, **more)
 
 
-@cache
-def content(name: str, folder: Path) -> dict[str, bytes]:
-    """The files of a serial run, which is made once."""
-    compute(name, folder / "serial")
-    return results(folder / "serial")
-
-
 @pytest.fixture(scope="module")
-def folders(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    return cache(lambda name: tmp_path_factory.mktemp("serial"))
+def content(tmp_path_factory: pytest.TempPathFactory) -> Content:
+    """The files of a serial run of a study, which is made once."""
+
+    @cache
+    def make(name: str) -> dict[str, bytes]:
+        folder = tmp_path_factory.mktemp("serial") / "run"
+        compute(name, folder)
+        return results(folder)
+
+    return make
 
 
 def run_unruly(name: str, out: Folder) -> None:
@@ -120,21 +109,16 @@ WAYS: dict[str, Callable[[str, Folder], object]] = {
 @pytest.mark.parametrize("name", STUDIES)
 @pytest.mark.parametrize("way", WAYS)
 def test_every_byte_is_that_of_a_serial_run(
-    way: str,
-    name: str,
-    folders: Callable[[str], Path],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    request: pytest.FixtureRequest,
+    way: str, name: str, content: Content, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: Any
 ) -> None:
-    expected = content(name, folders(name))
+    expected, out = content(name), tmp_path / "run"
     assert len(expected) >= 5
     if way == "on Ray":
         request.getfixturevalue("ray_session")
     if way == "in an object store":
         request.getfixturevalue("memory")
+        out = f"{RUN}/{tmp_path.name}"
     monkeypatch.setattr("ckcv_ray.engine.backend.SerialBackend.least_seconds", 0.0)
-    out = f"{RUN}/{tmp_path.name}" if way == "in an object store" else tmp_path / "run"
     WAYS[way](name, out)
     assert results(out) == expected
 
@@ -154,21 +138,16 @@ class Counting(SerialBackend):
 
 
 @pytest.mark.parametrize("window", [1, 20])
-@pytest.mark.parametrize(("most", "left", "least"), [(0.0, 50, 0.0), (1e9, 1, 0.02), (1.0, 50, 1e9)])
+@pytest.mark.parametrize("lengths", [(0.0, 50, 0.0), (1e9, 1, 0.02), (1.0, 50, 1e9)])
 def test_batches_of_any_length_give_the_same_bytes(
-    folders: Callable[[str], Path],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    window: int,
-    most: float,
-    left: int,
-    least: float,
+    content: Content, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, window: int, lengths: Any
 ) -> None:
-    for name, value in {"BATCH_SECONDS": most, "BATCHES_LEFT": left, "OWN_SECONDS": 0.0}.items():
-        monkeypatch.setattr(queue, name, value)
-    name, backend = "holdout of groups", Counting(window, least)
+    name, (most, left, least) = "holdout of groups", lengths
+    for constant, value in {"BATCH_SECONDS": most, "BATCHES_LEFT": left, "OWN_SECONDS": 0.0}.items():
+        monkeypatch.setattr(queue, constant, value)
+    backend = Counting(window, least)
     run_with(backend, *STUDIES[name], tmp_path / "run")
-    assert results(tmp_path / "run") == content(name, folders(name))
+    assert results(tmp_path / "run") == content(name)
     assert (max(backend.lengths) == 1) or most > 0.0
     assert (max(backend.lengths) > 1) or least < 1e9
 

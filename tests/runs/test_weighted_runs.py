@@ -24,17 +24,26 @@ SENTENCE = "Rows are weighted by 'weight' in fits alone: measures and claims are
 @pytest.mark.parametrize("certify", ["paper", "holdout"])
 def test_a_weighted_run_is_verified_and_says_so(certify: str, tmp_path: Path) -> None:
     study = Study.of(**SMALL, certify=certify)
-    result = run(study, ROWS.X, ROWS.y, tmp_path / "run", SERIAL, sample_weight=WEIGHTS)
+    result = run(study, ROWS.X, ROWS.y, tmp_path, SERIAL, sample_weight=WEIGHTS)
     assert result.certificate.statements.count(SENTENCE) == 1
     assert [unwrap(result.summary(details=each)).count(SENTENCE) for each in (False, True)] == [1, 1]
-    assert " ".join(make_page(tmp_path / "run").split()).count("Rows are weighted by") == 1
-    assert verify(tmp_path / "run", rerun=True).ok
-    again = load_run(tmp_path / "run")
+    assert unwrap(make_page(tmp_path)).count("Rows are weighted by") == 1
+    assert verify(tmp_path, rerun=True).ok
+    again = load_run(tmp_path)
     assert np.array_equal(again.problem.all_rows.weighting.named, WEIGHTS)
     assert np.array_equal(again.predict(ROWS.X, by="vote"), result.predict(ROWS.X, by="vote"))
     plain = run(study, ROWS.X, ROWS.y)
     assert plain.run_id != result.run_id
     assert not any("weighted by" in sentence for sentence in plain.certificate.statements)
+    options = {"learner": "linear", "params": SMALL["param"], "k": (3, 4), "n_splits": 3}
+    fitted = CKCVClassifier(**options, certify=certify).fit(ROWS.X, ROWS.y, sample_weight=WEIGHTS)
+    assert fitted.result_.run_id == result.run_id
+    assert SENTENCE in fitted.certificate_["statements"]
+
+
+def test_a_plan_refuses_weights_that_are_not_used() -> None:
+    with pytest.raises(InputError, match="learner svm does not use weights of rows"):
+        plan(Study.of(k=3), ROWS.X, ROWS.y, sample_weight=WEIGHTS)
 
 
 def test_members_and_the_refit_are_fitted_with_the_weights_of_their_rows() -> None:
@@ -61,24 +70,9 @@ def test_stored_weights_are_those_of_the_run(tmp_path: Path) -> None:
         load_run(tmp_path)
 
 
-def test_the_estimator_and_the_plan_take_weights() -> None:
-    options = {"learner": "linear", "params": SMALL["param"], "k": (3, 4), "n_splits": 3}
-    fitted = CKCVClassifier(**options, certify="paper").fit(ROWS.X, ROWS.y, sample_weight=WEIGHTS)
-    study = Study.of(**SMALL, certify="paper")
-    result = run(study, ROWS.X, ROWS.y, sample_weight=WEIGHTS)
-    assert fitted.result_.run_id == result.run_id
-    assert SENTENCE in fitted.certificate_["statements"]
-    with pytest.raises(InputError, match="learner svm does not use weights of rows"):
-        plan(Study.of(k=3), ROWS.X, ROWS.y, sample_weight=WEIGHTS)
-
-
 def test_balanced_rows_keep_their_weights() -> None:
     task = Task.of(ROWS.X[:45], ROWS.y[:45], sample_weight=WEIGHTS[:45])
-    problem = Problem.of(Study.of(**SMALL, balance="up"), task)
-    block = problem.learner.trainer.prepare(
-        problem.learner.trainer.share(task), np.arange(30), np.arange(30, 45)
-    )
-    split = block.prepare(0)[1]
-    weights, repeated = split.weights, split.train
-    assert len(repeated) >= 30
-    assert np.array_equal(weights, WEIGHTS[repeated])
+    trainer = Problem.of(Study.of(**SMALL, balance="up"), task).learner.trainer
+    split = trainer.prepare(trainer.share(task), np.arange(30), np.arange(30, 45)).prepare(0)[1]
+    assert len(split.train) >= 30
+    assert np.array_equal(split.weights, WEIGHTS[split.train])
