@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from conftest import blobs, draw_patients
+from untidy import untidy
 
 from ckcv_ray import Execution, Job, Study, Task, evaluate
 from ckcv_ray.learners.base import LEARNERS
@@ -43,6 +44,8 @@ AGAINST = tuple(f"better:{label}" for label in TREES.learner.by_label)  # one of
 HELD = {"certify": "holdout", "holdout_share": 0.5}
 CLOUDS, PLAIN = blobs(60, seed=2), Task.of(X, LABELS)
 VISITS = Task.of(X, np.repeat(LABELS[: N // 3], 3), groups=np.repeat(range(N // 3), 3))
+TABLE = blobs(90, shift=2.0)
+BY_HEART = {"max_depth": [None], "min_samples_leaf": [1], "criterion": ["gini"], "ccp_alpha": [0.0]}
 
 
 def words() -> Task:
@@ -75,7 +78,15 @@ RUNS = {
         Task.of(X, 20 + 3 * X[:, 0] + RNG.normal(size=N), numbers=True),
     ),
 }
-KINDS = {**RUNS}  # to which files of tests add their own
+EXACT = {  # whose models are moved, or know the table by heart
+    "exact tree": (half(learner="tree", param=BY_HEART), TABLE),
+    "exact svm": (half(learner="svm", C=1.0, gamma=1.0), TABLE),
+    "exact encoded": (half(learner="linear"), Task.from_table(untidy(80), Roles("outcome"))),
+    "exact ridge": (
+        half(learner="ridge", param={"alpha": 1.0}, clip=4.0),
+        Task.of(TABLE.X, 20 + 3 * TABLE.X[:, 0], numbers=True),
+    ),
+}
 FOLDS = {"learner": "tree,naive_bayes", "measure": "zero_one,log_loss", "resampling": "kfold:3"}
 SCORED: dict[str, dict[str, Any]] = {
     "folds": FOLDS,
@@ -84,6 +95,10 @@ SCORED: dict[str, dict[str, Any]] = {
     "given": {"learner": "constant", "resampling": [(range(45), range(45, N)), (range(45, N), range(45))]},
     "prices scored": {
         "learner": "ridge", "measure": "clipped:2", "resampling": "holdout:0.5", "y": 10 * X[:, 0]
+    },
+    "scored tree": {
+        "learner": "tree", "param": BY_HEART, "resampling": "kfold:3", "refit": "best",
+        "X": TABLE.X, "y": TABLE.y,
     },
 }  # fmt: skip
 
@@ -107,8 +122,8 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Finished:
         folder = tmp_path_factory.mktemp("finished")
         if kind in SCORED:
             evaluate(**{"X": X, "y": LABELS, "out": folder / "r", "execution": SERIAL} | SCORED[kind])
-        elif kind in KINDS:
-            run_job(Job(*KINDS[kind], folder / "r"), SERIAL)
+        elif kind in RUNS or kind in EXACT:
+            run_job(Job(*(RUNS | EXACT)[kind], folder / "r"), SERIAL)
         else:
             acceptance.make_folders(kind, folder)
         return folder

@@ -15,15 +15,17 @@ import numpy as np
 import pytest
 from alike import breaking
 from conftest import blobs
-from finished import PLAIN, RUNS, SMALL, TREE, Finished, N
+from finished import EXACT, PLAIN, RUNS, SMALL, TABLE, TREE, Finished, N
 from forgery import (
     ACCOUNT,
     CANDIDATES,
     CERTIFICATE,
     MODELS,
     SERIAL,
+    altered,
     column,
     fit_on,
+    fitted,
     forge,
     of,
     position,
@@ -33,28 +35,34 @@ from forgery import (
     rewrite_json,
     rewrite_run,
     stored,
+    swap_labels,
+    with_errors_of,
 )
 from moved import last_place, moved
+from sklearn.base import clone
+from sklearn.tree._tree import Tree
 
 from ckcv_ray import Job, Procedure, Progress, TestRows
 from ckcv_ray.core.measures import OwnScore
-from ckcv_ray.core.selection import Leader
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.ensemble import Ensemble, Models
 from ckcv_ray.learners.sklearn import spec
 from ckcv_ray.learners.sklearn.learner import AnyEstimator
+from ckcv_ray.learners.sklearn.store import FittedEstimator
 from ckcv_ray.records.judged import HELD_OUT, JUDGED_ROWS
 from ckcv_ray.records.record import Failure, Records
-from ckcv_ray.runs.load import load_scores, read_result
+from ckcv_ray.runs.load import read_result
 from ckcv_ray.runs.run import assess, run_job
 from ckcv_ray.runs.verify import Verification, verify
 from ckcv_ray.storage.folder import SCORES, SETTINGS, SPLITS, SUMMARY, RunFolder, make_results
-from ckcv_ray.storage.models import FULL, make_model_table
+from ckcv_ray.storage.models import FULL, make_model_table, read_full
 from ckcv_ray.tables.read import from_matrix
 
 SAME, DIFFERS, ELSEWHERE = "same", "differs", "elsewhere"
 ANOTHER = "another processor"
 HONEST = [*(kind for kind in RUNS if kind not in ("trees", "held auc")), "folds", "nested", "kept", "given"]
+NEW = blobs(2000, seed=5, shift=2.0)  # rows of the source of TABLE
+FAR = np.array([1e6, 0.0])
 Edit = Callable[[Path], object]
 
 
@@ -94,20 +102,55 @@ def written(file: str, **values: Any) -> Edit:
     return lambda out: rewrite_json(out, file, put(**values))
 
 
-def without_judged_rows(out: Path) -> None:
-    """Remove the file, and what the certificate says of it."""
-    (out / JUDGED_ROWS).unlink()
-    rewrite_json(out, CERTIFICATE, lambda c: c["digests"].pop(JUDGED_ROWS) and c)
-
-
-def copied(number: str) -> Edit:
-    """Put the pickle of the second model in the place of another number."""
+def close(file: str, name: str, change: Callable[[Any], Any]) -> Edit:
+    """Change every cell a little, with a certificate of that file: as of a run on another processor."""
 
     def edit(out: Path) -> None:
-        shutil.copy(out / "ensemble" / "model-00001.pkl", out / "ensemble" / f"model-{number}.pkl")
-        reseal(out)
+        every(file, name, change)(out)
+        digest = RunFolder(out).sha256(file)
+        rewrite_json(out, CERTIFICATE, lambda c: c["digests"].update({file: digest}) or c)
 
     return edit
+
+
+def without(file: str) -> Edit:
+    """Remove a file, and what the certificate says of it."""
+
+    def edit(out: Path) -> None:
+        (out / file).unlink()
+        rewrite_json(out, CERTIFICATE, lambda c: c["digests"].pop(file) and c)
+
+    return edit
+
+
+def stray(out: Path) -> None:
+    shutil.copy(out / "ensemble" / "model-00000.pkl", out / "ensemble" / "model-00099.pkl")
+    reseal(out)
+
+
+def members(change: Callable[[Any, Any], Any]) -> Edit:
+    """Change every model of F*, with errors and a log that agree."""
+
+    def edit(out: Path) -> None:
+        problem, ensemble = stored(out)
+        forged = Ensemble(tuple(change(problem, member) for member in ensemble.members))
+        rewrite_run(out, with_errors_of(forged, position(out)), forged)
+
+    return edit
+
+
+def of_another_setting(out: Path) -> None:
+    problem, leader = stored(out)[0], position(out)
+    other = fitted(problem, leader._replace(step=leader.step - 1 if leader.step else 1))
+    rewrite_run(out, with_errors_of(other, leader), other)
+
+
+def of_another_split(out: Path) -> None:
+    problem, ensemble = stored(out)
+    models = [member.model for member in ensemble.members]
+    swapped = [replace(m, model=model) for m, model in zip(ensemble.members, models[::-1], strict=True)]
+    forged = Ensemble(tuple(altered(member, problem) for member in swapped))
+    rewrite_run(out, with_errors_of(forged, position(out)), forged)
 
 
 def models_of(change: Callable[[Any, Models], Models], environment: str = "") -> Edit:
@@ -133,10 +176,48 @@ def other_scores(problem: Any, models: Models) -> Models:
     return replace(models, refit=of_single(models.refit, halve))
 
 
-def of_single(ensemble: Ensemble, change: Callable[[Any], Any]) -> Ensemble:
+def fewer_references(problem: Any, models: Models) -> Models:
+    return replace(models, references=None)
+
+
+def of_single(ensemble: Ensemble | None, change: Callable[[Any], Any]) -> Ensemble:
     """The ensemble of a single model, which is changed."""
+    assert ensemble is not None
     (member,) = ensemble.members
     return Ensemble((replace(member, model=change(member.model)),))
+
+
+def plant(model: FittedEstimator) -> FittedEstimator:
+    """A tree with one more node: above a value that no row of the table has, a leaf says the other class."""
+    tree = model.estimator.tree_
+    state, n = tree.__getstate__(), tree.node_count
+    nodes, values = state["nodes"], state["values"]
+    leaf = int(np.bincount(model.estimator.apply(NEW.X + FAR)).argmax())
+    state["nodes"] = np.concatenate([nodes, nodes[[leaf, leaf]]])
+    state["values"] = np.concatenate([values, values[[leaf]], values[[leaf]][..., ::-1]])
+    at = state["nodes"][leaf : leaf + 1]
+    at["left_child"], at["right_child"], at["feature"], at["threshold"] = n, n + 1, 0, 1e3
+    planted = Tree(tree.n_features, tree.n_classes, tree.n_outputs)
+    planted.__setstate__(state | {"node_count": n + 2, "max_depth": tree.max_depth + 1})
+    estimator = clone(model.estimator).fit(TABLE.X, TABLE.y)
+    estimator.tree_ = planted
+    forged = FittedEstimator(model.setting, estimator, model.n_classes)
+    assert (forged.predict(TABLE.X).label == model.predict(TABLE.X).label).all()
+    assert np.mean(forged.predict(NEW.X + FAR).label != model.predict(NEW.X + FAR).label) > 0.3
+    return forged
+
+
+def plant_in_refit(problem: Any, models: Models) -> Models:
+    return replace(models, refit=of_single(models.refit, plant))
+
+
+def plant_in_full(out: Path) -> None:
+    """Change the model that a procedure keeps."""
+    folder = RunFolder(out)
+    problem = folder.problem()
+    ensemble = read_full(folder.files, problem, problem.learner.space.setting(0, 0))
+    forged = make_model_table(problem, of_single(ensemble, plant))
+    folder.write_manifest(folder.execution(), {FULL: forged})
 
 
 def nudge(problem: Any, models: Models) -> Models:
@@ -150,17 +231,16 @@ def nudge(problem: Any, models: Models) -> Models:
 
 def seen_all(problem: Any, models: Models) -> Models:
     """The model of all rows in place of the one that is claimed."""
+    assert models.full is not None
     (full,) = models.full.members
     return replace(models, refit=of_single(models.refit, lambda _: full.model))
 
 
-def of_half(out: Path) -> None:
-    """Keep a model of half of the rows in place of the one of all."""
-    scores, folder = load_scores(out), RunFolder(out)
-    path, step = scores.kept.positions[0].tolist()
-    half = fit_on(scores.problem, Leader(0.0, step, path, 0), np.arange(0, N, 2))
-    forged = of_single(scores.models.full, lambda _: half)
-    folder.write_manifest(folder.execution(), {FULL: make_model_table(scores.problem, forged)})
+def swapped(out: Path) -> None:
+    """Labels that are what the models predict."""
+    swap_labels(out, out.with_name("swapped"))
+    shutil.rmtree(out)
+    out.with_name("swapped").rename(out)
 
 
 def lucky(out: Path) -> None:
@@ -172,6 +252,17 @@ def lucky(out: Path) -> None:
         records["totals"][of(records, other) & ~records["estimate"]] = 0
 
     rewrite_run(out, edit)
+
+
+def failed(out: Path) -> None:
+    """A winner whose evaluations are said to have failed."""
+    first = position(out)
+    failures = [
+        Failure(False, first.size, split, first.path, first.step, first.step + 1, "MemoryError: no room")
+        for split in range(3)
+    ]
+    keep = lambda records: records[~of(records, first) | records["estimate"]]  # noqa: E731
+    rewrite_run(out, keep=keep, failures=failures)
 
 
 def unbeaten(out: Path) -> None:
@@ -197,15 +288,16 @@ def lost(out: Path) -> None:
     rewrite_run(out, keep=keep, failures=[Failure(False, 0, 0, 0, 0, 1, "MemoryError: no room")])
 
 
+def from_elsewhere(out: Path) -> None:
+    rewrite_json(out, ACCOUNT, put(environment__processor=ANOTHER))
+
+
+def offset(problem: Any, member: Any) -> Any:
+    return altered(member, problem, offset=member.model.offset + 0.1)
+
+
 def ulp(value: float) -> float:
     return value * (1 + 1e-12)
-
-
-def other_last_places(out: Path) -> None:
-    """Scores that differ a little, with a certificate of that file: as of a run on another processor."""
-    every(JUDGED_ROWS, "score", ulp)(out)
-    digest = RunFolder(out).sha256(JUDGED_ROWS)
-    rewrite_json(out, CERTIFICATE, lambda c: c["digests"].update({JUDGED_ROWS: digest}) or c)
 
 
 class Case(NamedTuple):
@@ -224,8 +316,11 @@ CASES = {
     "a row left out": Case(
         "held", lambda out: rewrite(out, JUDGED_ROWS, lambda t: t.slice(1)), DIFFERS, "made again it has"
     ),
-    "no judged rows": Case("held", without_judged_rows, DIFFERS, f"{JUDGED_ROWS} is missing"),
+    "no judged rows": Case("held", without(JUDGED_ROWS), DIFFERS, f"{JUDGED_ROWS} is missing"),
     "a better bound": Case("paper", every(CANDIDATES, "l_ms", lambda x: x / 2), DIFFERS, "l_ms."),
+    "another state": Case(
+        "paper", every(CANDIDATES, "state", lambda x: x.replace("beaten", "tied")), DIFFERS, "state."
+    ),
     "a claim": Case(
         "held",
         lambda out: rewrite_json(out, CERTIFICATE, lambda c: c["claims"][0].update(bound=0.01) or c),
@@ -242,30 +337,38 @@ CASES = {
     ),
     "a digest": Case("held", written(CERTIFICATE, digests__data="0" * 64), DIFFERS, "digests.data"),
     "a figure": Case("folds", written(SUMMARY, run_id="0" * 12), DIFFERS, f"{SUMMARY}: run_id"),
-    "a stray pickle": Case(
-        "paper", copied("00099"), DIFFERS, "model-00099.pkl is not the pickle of any model"
+    "a stray pickle": Case("paper", stray, DIFFERS, "model-00099.pkl is not the pickle of any model"),
+    "a pickle": Case(
+        "paper",
+        lambda out: (
+            shutil.copy(out / "ensemble/model-00001.pkl", out / "ensemble/model-00000.pkl"),
+            reseal(out),
+        ),
+        DIFFERS,
+        "model-00000.pkl is not what the models in it give",
     ),
-    "a pickle": Case("paper", copied("00000"), DIFFERS, "model-00000.pkl is not what the models in it give"),
     # models in their file alone
     "lower counts": Case("paper", every(MODELS, "errors", lambda x: [0, 0]), DIFFERS, "its counts are not"),
     "lower losses": Case("visits", every(MODELS, "loss", lambda x: x / 2), DIFFERS, "its counts are not"),
-    "another offset": Case("paper", every(MODELS, "offset", lambda x: x + 9), DIFFERS, "split 0: " + FORGED),
+    "another offset": Case("paper", every(MODELS, "offset", lambda x: x + 9), DIFFERS, FORGED),
     # whole runs that agree with themselves
     "nothing": Case("paper", rewrite_run, SAME),
+    "offsets": Case("paper", members(offset), DIFFERS, FORGED),
+    "another setting": Case("paper", of_another_setting, DIFFERS, FORGED),
+    "another split": Case("paper", of_another_split, DIFFERS, "model of split 0: " + FORGED),
     "the model of all rows": Case("held vote", models_of(seen_all), DIFFERS, "model refit: " + FORGED),
-    "the model of half of the rows": Case("kept", of_half, DIFFERS, "model full: fitted again, "),
+    "the model of all rows, elsewhere": Case(
+        "held auc", models_of(seen_all, ANOTHER), ELSEWHERE, "model refit: " + FORGED
+    ),
     "scores alone": Case(
         "held", models_of(other_scores), DIFFERS, "it predicts all 60 rows alike, but its content differs"
     ),
     "no references": Case(
-        "held better",
-        models_of(lambda problem, models: replace(models, references=None)),
-        DIFFERS,
-        "there are 0 models to compare with, and",
+        "held better", models_of(fewer_references), DIFFERS, "there are 0 models to compare with, and"
     ),
     **{
         f"forged, {kind}": Case(kind, forge, DIFFERS, "fitted again, ")
-        for kind in ("paper", "encoded", "visits", "held better", "prices")
+        for kind in ("paper", "encoded", "visits", "three", "held better", "prices")
     },
     "forged, held vote": Case(
         "held vote", forge, DIFFERS, "models fitted again, certificate.json: errors.0 is "
@@ -275,26 +378,39 @@ CASES = {
         for kind in ("paper", "held", "prices")
     },
     **{
-        f"one ulp away{place}": Case(
-            "held", models_of(nudge, place), SAME, "7 models, fitted again: 2 not equal in every bit"
+        f"swapped labels, {kind}": Case(kind, swapped, DIFFERS, "fitted again, ")
+        for kind in ("paper", "visits")
+    },
+    # models that are right on every row of the table
+    **{
+        f"wrong elsewhere{place}": Case(
+            "exact tree", models_of(plant_in_refit, place), verdict, "model refit: fitted again, "
         )
-        for place in ("", ANOTHER)
+        for place, verdict in (("", DIFFERS), (ANOTHER, ELSEWHERE))
+    },
+    "wrong elsewhere, scored": Case("scored tree", plant_in_full, DIFFERS, "model full: fitted again, "),
+    **{
+        f"one ulp away{place}, {kind}": Case(
+            kind, models_of(nudge, place), SAME, "5 models, fitted again: 2 not equal in every bit"
+        )
+        for kind in EXACT
+        for place in ("", *[ANOTHER] * (kind == "exact svm"))
     },
     # the search
     "a lucky choice": Case("paper", lucky, SAME, rerun=DIFFERS),
     "counts that decide nothing": Case("trees", unbeaten, SAME, rerun=DIFFERS),
+    "said to have failed": Case("trees", failed, SAME, rerun=DIFFERS),
     "better scores": Case("folds", better, SAME, rerun=DIFFERS),
+    "better scores inside": Case("nested", better, SAME, rerun=DIFFERS),
     "a split said to have failed": Case("folds", lost, SAME, rerun=DIFFERS),
     # what may differ
-    "a score one ulp away": Case("held", other_last_places, SAME),
+    "a score one ulp away": Case("held", close(JUDGED_ROWS, "score", ulp), SAME),
+    "a bound one ulp away": Case("paper", close(CANDIDATES, "l_ms", ulp), SAME),
     "a score of a split one ulp away": Case("nested", every(SCORES, "zero_one", ulp), SAME),
     "a probability one ulp away": Case(
         "kept", every(HELD_OUT, "probability", lambda x: [ulp(y) for y in x]), SAME
     ),
-    **{
-        f"from elsewhere, {kind}": Case(kind, written(ACCOUNT, environment__processor=ANOTHER), SAME)
-        for kind in ("paper", "folds")
-    },
+    **{f"from elsewhere, {kind}": Case(kind, from_elsewhere, SAME) for kind in ("paper", "held", "folds")},
 }
 
 
@@ -312,27 +428,37 @@ def test_the_verdict_of_an_edit(name: str, finished: Finished, tmp_path: Path) -
         assert judge(verify(out, rerun=True, execution=SERIAL)) == case.rerun
 
 
+def up(value: Any) -> Any:
+    return value + 1
+
+
+def other(value: Any) -> Any:
+    return 1 - value
+
+
 CELLS: dict[tuple[str, str], dict[str, Callable[[Any], Any]]] = {
     ("held", JUDGED_ROWS): {
-        **dict.fromkeys(("row", "unit", "order", "score"), lambda x: x + 1),
-        **dict.fromkeys(("label", "predicted", "loss"), lambda x: 1 - x),
+        **dict.fromkeys(("row", "unit", "order", "score"), up),
+        **dict.fromkeys(("label", "predicted", "loss"), other),
         "classifier": lambda x: "vote",
     },
     ("kept", HELD_OUT): {
-        **dict.fromkeys(("prediction", "truth"), lambda x: 1 - x),
+        **dict.fromkeys(("prediction", "truth"), other),
         "row": lambda x: (x + 1) % N,
         "learner": lambda x: "svm",
         "setting": lambda x: "C=1e9",
         "probability": lambda x: [0.4, 0.6],
     },
     ("kept", SPLITS): {"row": lambda x: (x + 1) % N},
-    ("folds", SETTINGS): {"rank": lambda x: x + 1},
-    ("nested", SCORES): {"zero_one": lambda x: x + 1},
+    ("folds", SETTINGS): {"rank": up},
+    ("nested", SCORES): {"zero_one": up},
 }
 
 
 @pytest.mark.parametrize(("kind", "file"), CELLS)
-def test_every_derived_cell_is_compared(kind: str, file: str, finished: Finished, tmp_path: Path) -> None:
+def test_every_cell_of_what_is_derived_is_compared(
+    kind: str, file: str, finished: Finished, tmp_path: Path
+) -> None:
     out = finished(kind, to=tmp_path)
     for name, change in CELLS[kind, file].items():
         cell(file, name, change)(out)
@@ -375,18 +501,20 @@ def test_a_fit_that_fails_here_is_not_verified(finished: Finished, monkeypatch: 
     assert any("the study could not be run again here" in sentence for sentence in again.unverified)
 
 
-def test_what_fails_in_one_of_two_runs_is_tried_again(
-    finished: Finished, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It is a difference where it failed in the run alone."""
-    out, whole = tmp_path / "run", finished("paper")
+def test_what_failed_in_the_run_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
         breaking(patch, lambda unit: (unit.size, unit.split) == (1, 1))
-        run_job(Job(SMALL, blobs(60, seed=2), out), SERIAL)
-        assert verify(out, rerun=True, execution=SERIAL).ok
-        assert judge(verify(whole, rerun=True, execution=SERIAL)) == ELSEWHERE
-    assert "failed" in verify(out).verdict
-    assert judge(verify(out, rerun=True, execution=SERIAL)) == DIFFERS
+        run_job(Job(SMALL, blobs(60, seed=2), tmp_path / "run"), SERIAL)
+        assert verify(tmp_path / "run", rerun=True, execution=SERIAL).ok
+    assert "failed" in verify(tmp_path / "run").verdict
+    assert judge(verify(tmp_path / "run", rerun=True, execution=SERIAL)) == DIFFERS
+
+
+def test_fits_that_fail_in_the_run_again_alone_are_no_difference(
+    finished: Finished, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    breaking(monkeypatch, lambda unit: (unit.size, unit.split) == (1, 1))
+    assert judge(verify(finished("paper"), rerun=True, execution=SERIAL)) == ELSEWHERE
 
 
 def test_a_verification_stops_when_asked(finished: Finished) -> None:
@@ -449,25 +577,25 @@ def test_a_score_of_a_folder_is_not_called_like_a_measure(name: str, verdict: st
     own = OwnScore(name, "0" * 64, own_loss)
     procedure = replace(Procedure.of(resampling="kfold:3", learner="tree"), measure=(own,))
     assess(procedure, PLAIN, tmp_path / "run", SERIAL)
-    found = verify(tmp_path / "run", rerun=True, execution=SERIAL)
-    assert judge(found) == verdict
-    says = "the scores by own_loss: the folder does not keep functions"
-    assert found.unverified == [says] * (verdict == ELSEWHERE)
+    assert judge(verify(tmp_path / "run", rerun=True, execution=SERIAL)) == verdict
 
 
+@pytest.mark.parametrize(
+    ("change", "messages"),
+    [
+        ({"class": "no_such_package:Thing"}, "needs what is not here: "),
+        ({"class": "json:JSONDecoder"}, "importing json runs its code"),
+    ],
+)
 def test_an_estimator_that_cannot_be_fitted_here_is_not_verified(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    change: dict[str, str], messages: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A package that is trusted and missing, or not trusted: exit code 6, and no word of damage."""
     monkeypatch.setattr(spec, "_trusted", {"sklearn", "no_such_package"})
+    out = tmp_path / "run"
     learner = AnyEstimator(estimator="sklearn.tree:DecisionTreeClassifier", param={"max_depth": (2,)})
-    run_job(Job(TREE.with_learner(learner), PLAIN, tmp_path / "run"), SERIAL)
-    file = tmp_path / "run" / "study.json"
-    content = json.loads(file.read_text())
-    for name, words in (
-        ("no_such_package:Thing", "needs what is not here: "),
-        ("json:JSONDecoder", "importing json runs its code"),
-    ):
-        content["study"]["learner"]["estimator"] = {"class": name}
-        file.write_text(json.dumps(content))
-        assert words in " ".join(verify(tmp_path / "run").unverified)
+    run_job(Job(TREE.with_learner(learner), PLAIN, out), SERIAL)
+    content = json.loads((out / "study.json").read_text())
+    content["study"]["learner"]["estimator"] = change
+    (out / "study.json").write_text(json.dumps(content))
+    assert messages in " ".join(verify(out).unverified)
