@@ -87,6 +87,7 @@ EXACT = {  # whose models are moved, or know the table by heart
         Task.of(TABLE.X, 20 + 3 * TABLE.X[:, 0], numbers=True),
     ),
 }
+KINDS = {**RUNS, **EXACT}  # to which files of tests add their own
 FOLDS = {"learner": "tree,naive_bayes", "measure": "zero_one,log_loss", "resampling": "kfold:3"}
 SCORED: dict[str, dict[str, Any]] = {
     "folds": FOLDS,
@@ -122,8 +123,8 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Finished:
         folder = tmp_path_factory.mktemp("finished")
         if kind in SCORED:
             evaluate(**{"X": X, "y": LABELS, "out": folder / "r", "execution": SERIAL} | SCORED[kind])
-        elif kind in RUNS or kind in EXACT:
-            run_job(Job(*(RUNS | EXACT)[kind], folder / "r"), SERIAL)
+        elif kind in KINDS:
+            run_job(Job(*KINDS[kind], folder / "r"), SERIAL)
         else:
             acceptance.make_folders(kind, folder)
         return folder
