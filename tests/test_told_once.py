@@ -142,7 +142,7 @@ FACTS = [
         r"(?:geometric means: |the geometric mean is )([\d.]+) in one process(?:,| and) ([\d.]+) on",
         means_of_searches,
     ),
-    Fact("seconds of a study", r"takes (\d+) to (\d+) seconds on each of the", lambda: ("1", "20")),
+    Fact("seconds of a study", r"takes (\d+) to (\d+) seconds on each of the", lambda: ("1", "11")),
     Fact(
         "rows of the sets",
         r"\(([\d,]+) to ([\d,]+) rows,",
@@ -219,7 +219,7 @@ def test_what_is_told_in_several_places_agrees_with_its_source(fact: Fact) -> No
 def test_the_default_study_takes_as_long_as_is_told() -> None:
     least, most = studies(r"rows +([\d.]+) s +planned", ".1f")()
     assert 0.5 <= float(least) < 2
-    assert 15 < float(most) <= 20
+    assert 8 < float(most) <= 11
 
 
 def test_the_share_held_out_and_the_least_rows_are_as_told() -> None:
