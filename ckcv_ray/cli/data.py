@@ -286,10 +286,15 @@ def describe_columns(task: Task, held: int) -> list[str]:
 def say_environment(folder: str) -> None:
     """Print a message if the run was made in another environment, where last bits may differ."""
     with suppress(StoreError):
-        if metadata := (there := RunFolder(folder)).execution():
-            here = read_environment(there.require().study.learner)
-            if changed := plain("; ".join(find_changes(metadata["environment"], here))):
-                say(f"the run was made in another environment: {changed}. Last bits may differ.")
+        run = RunFolder(folder)
+        metadata = run.execution()
+        changes = metadata and find_changes(
+            metadata["environment"], read_environment(run.require().study.learner)
+        )
+        if changes:
+            say(
+                f"the run was made in another environment: {plain('; '.join(changes))}. Last bits may differ."
+            )
 
 
 def show_result(result: Result, folder: str, as_json: bool, details: bool = False) -> None:

@@ -135,8 +135,12 @@ COMMANDS = {  # and their help
     "export": "Write a single model of a finished run or evaluation as a file for other programs.",
 }
 ELSEWHERE = {  # the module of a command, and its function, if they are called otherwise
-    **dict.fromkeys(("evaluate", "plan", "status"), "run"),
-    **{"compare": "watch", "list": "folders:list_folders", "export": "report"},
+    "evaluate": "run",
+    "plan": "run",
+    "status": "run",
+    "compare": "watch",
+    "list": "folders:list_folders",
+    "export": "report",
 }
 PANELS = {  # of ``ckcv --help``, with their commands
     "Everyday": ("run", "report", "predict", "verify", "evaluate"),

@@ -708,11 +708,11 @@ class OwnScore(HasOptions):
             InputError: it is none, has no name or no source to know it by, or has the name of another score.
         """
         if isinstance(function, Mapping):
-            read = function.get("name")
-            if not (set(function) == {"name", "digest"} and isinstance(read, str) and read.isidentifier()):
+            known = function.get("name")
+            if not (set(function) == {"name", "digest"} and isinstance(known, str) and known.isidentifier()):
                 raise InputError(f"measure={quote(function)}: expected the name and the digest of a function")
-            _check_name(read)
-            return cls(read, function["digest"])
+            _check_name(known)
+            return cls(known, function["digest"])
         name = getattr(function, "__name__", "")
         if not callable(function) or not name.isidentifier():
             raise InputError(

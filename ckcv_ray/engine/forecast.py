@@ -232,9 +232,10 @@ class Estimate:
         Processor time counts, so that other work on this machine does not mislead; ``workers`` share it.
         """
         assert self.rounds is not None
-        problem, seconds = self.inputs.problem, self.expect_everything()
-        if effort < problem.n_evaluations:
-            seconds = self.rounds(effort) + _seconds_of_refits(problem, self.rates)
+        problem = self.inputs.problem
+        ends = effort < problem.n_evaluations
+        seconds = self.rounds(effort) if ends else self.expect_selection(problem)
+        seconds += _seconds_of_refits(problem, self.rates)
         return seconds * self.processor / (PLANNED_SHARE * workers)
 
     def fit_effort(self, seconds: float, workers: int) -> int:

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from ckcv_ray.core.arrays import Index, agree
 from ckcv_ray.core.measures import Kind, Output, Outputs
-from ckcv_ray.core.options import check_options, get_values, option
+from ckcv_ray.core.options import get_values, option
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.base import (
     ANY,
@@ -189,7 +189,7 @@ class Choice(Combined):
     )
 
     def __post_init__(self) -> None:
-        check_options(self)
+        super().__post_init__()
         names = tuple(learner.name for learner in self.learners)
         labels = names if self.labels is None else self.labels
         for name, given in (("labels", labels), ("most_rows", self.most_rows or names)):

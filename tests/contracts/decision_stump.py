@@ -19,7 +19,6 @@ from ckcv_ray.extend import (
     Setting,
     SimpleLearner,
     check_choice,
-    check_options,
     option,
     register,
     sequence,
@@ -73,9 +72,6 @@ class DecisionStump(SimpleLearner):
         {"rule": TEXT, "shrinkage": TEXT, "feature": INT, "threshold": FLOAT, "below": INT, "above": INT}
     )
     rules: tuple[str, ...] = option(("mean", "median"), _names, "Where to divide the rows.")
-
-    def __post_init__(self) -> None:
-        check_options(self)
 
     @property
     def paths(self) -> Sequence[Sequence[Setting]]:

@@ -19,7 +19,6 @@ from ckcv_ray.extend import (
     Predicted,
     Setting,
     SimpleLearner,
-    check_options,
     grid,
     option,
     register,
@@ -62,9 +61,6 @@ class NearestCentroid(SimpleLearner):
         ]
     )
     shrinkage: tuple[float, ...] = option((0.1, 0.3, 1.0, 3.0), grid, "Shrinkage of centroids.")
-
-    def __post_init__(self) -> None:
-        check_options(self)
 
     @property
     def paths(self) -> Sequence[Sequence[Setting]]:

@@ -21,7 +21,7 @@ from ckcv_ray.core.arrays import Classes, Index
 from ckcv_ray.core.arrays import Values as Numbers
 from ckcv_ray.core.draws import draw_seeds, make_seed_sequence
 from ckcv_ray.core.measures import Kind, Measure, Output
-from ckcv_ray.core.options import Option, check_options, option, thin_values
+from ckcv_ray.core.options import Option, option, thin_values
 from ckcv_ray.learners.base import CONVERGED, Coded, Learner, Setting, Space, Trainer
 from ckcv_ray.learners.ensemble import judge
 from ckcv_ray.learners.sklearn import store as models
@@ -96,7 +96,7 @@ class EstimatorLearner(Learner):
     sample: int | None = option(None, SAMPLE)
 
     def __post_init__(self) -> None:
-        check_options(self)
+        super().__post_init__()
         for name, values in (self.param or {}).items():
             complete_names(self.build(), {name: None})
             for value in () if isinstance(values, str) else values:

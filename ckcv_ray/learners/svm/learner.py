@@ -15,7 +15,7 @@ from functools import cached_property, partial
 from typing import Any, ClassVar, Self
 
 from ckcv_ray.core.measures import Kind, Output, parse_numbers_by_label
-from ckcv_ray.core.options import Option, check_options, option
+from ckcv_ray.core.options import Option, option
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.base import Codec, Learner, Path, Space, Trainer
 from ckcv_ray.learners.steps import BALANCED, CLASS_WEIGHT, EQUALLY, NAME, match_labels
@@ -65,7 +65,7 @@ class KernelMachine(Learner):
     scale: str = option("standard", SCALE)
 
     def __post_init__(self) -> None:
-        check_options(self)
+        super().__post_init__()
         check_products(str(self.class_weight), self.C)
 
     @property
