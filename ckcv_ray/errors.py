@@ -213,6 +213,8 @@ REMOVED: dict[str, str] = {  # commands as "ckcv x", options "--x", values "opti
     "LiveColumns": "write watch(folder, rows, identifier=..., prediction=..., label=...)",
     **dict.fromkeys(("result.l_ms", "result.error", "result.baseline"), "take it from result.certificate"),
     **{f"result.{name}": "take it from result.to_json()" for name in IN_JSON.split()},
+    "result.kept": "write result.setting",
+    "result.learner": "write result.study.learner",
     "result.class_counts": "take the confusion from result.to_json()",
     "result.rows": "take it from result.table()",
     "result.take_predictions": "read predictions.parquet in the folder",

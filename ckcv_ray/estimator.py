@@ -162,7 +162,8 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
         check_choice("rule", self.rule, RULES)
         rows, labels = self._check_rows(X, y)
         asked = DeclaredTypes(labels=APART)  # as for scikit-learn, Yes and yes are two classes
-        task = Task.of(rows, labels, groups, asked, sample_weight=sample_weight, checked=False)
+        named = y if hasattr(y, "name") else labels  # a column keeps its name
+        task = Task.of(rows, named, groups, asked, sample_weight=sample_weight, checked=False)
         task.units.check()
         fewest, found = 2 * MIN_HELD_OUT, pluralize(task.n_units, task.unit)
         few = self.certify == Holdout.name and task.n_units < fewest
@@ -301,7 +302,9 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
     @property
     def _learner(self) -> Learner:
         """The learner that was selected; before ``fit`` all of them."""
-        return self.result_.learner if hasattr(self, "result_") else Study.of(learner=self.learner).learner
+        if not hasattr(self, "result_"):
+            return Study.of(learner=self.learner).learner
+        return self._fitted.problem.find_learner(self._fitted.setting)[1]
 
     @property
     def _has_two(self) -> bool:

@@ -29,7 +29,7 @@ from sklearn.utils.estimator_checks import (
 )
 from untidy import untidy
 
-from ckcv_ray import CKCVClassifier, Execution, Study, clopper_pearson, load_run, run, verify
+from ckcv_ray import CKCVClassifier, Execution, Study, Task, clopper_pearson, load_run, run, verify
 from ckcv_ray.errors import InputError
 from ckcv_ray.study import parts as searches
 from ckcv_ray.study.parts import Budget, Race
@@ -104,6 +104,14 @@ def test_it_is_the_run(iris, fitted):
     assert np.array_equal(fitted.predict(X), result.predict(X, by="refit"))
     assert fitted.error_bound_ == result.proven
     assert "Pipeline" in fitted.certificate_["condition"]
+    assert fitted.score(X, y) == result.score(X, y)
+
+
+def test_a_column_keeps_its_name(iris):
+    X, y = pd.DataFrame(iris[0]).add_prefix("x"), pd.Series(iris[1], name="species", dtype="Int64")
+    problem = small(learner="tree", params=None).fit(X, y).result_.problem
+    assert problem.all_rows.digest == Task.of(X, y).digest
+    assert problem.task.target.name == "species"
 
 
 @pytest.mark.parametrize(

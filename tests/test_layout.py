@@ -24,7 +24,7 @@ ORDER = [  # each imports those before it; "" is the package itself
     *("errors", "version", "validation", *FOLDERS, "estimator", "cli", "__main__", "extend", ""),
 ]
 NOT_THE_SOLVER = ("study", "records", "claims", "storage", "engine", "reports")
-BY_NAME = {"", "cli.main", "runs.result"}  # import modules of the package by name
+BY_NAME = {"", "cli.main", "core.shown"}  # import modules of the package by name
 SHOWN = ("runs.certified", "reports.figures")  # an import upward, for type checkers: at run time by name
 SEEN_BY_APPS = {"errors", "validation", "reports.facts", "reports.templates"}
 KNOW_RAY = {"engine.ray_backend"}

@@ -173,10 +173,12 @@ class Claim(Stored):
     @property
     def rate(self) -> str:
         """What was measured of it: the share of its rows, or a mean; "–" without any."""
-        if self.measured is not None or self.rows:
-            measured = self.part / self.rows if self.measured is None and self.rows else self.measured
-            return self.quantity.format_measured(measured or 0.0)
-        return "–"
+        return "–" if self.share is None else self.quantity.format_measured(self.share)
+
+    @property
+    def share(self) -> float | None:
+        """What was measured of it, in [0, 1]: the share of its rows, or a mean; None without any."""
+        return self.part / self.rows if self.measured is None and self.rows else self.measured
 
     @property
     def method(self) -> str:

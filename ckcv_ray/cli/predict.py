@@ -193,9 +193,10 @@ def predict(
     output.write(written, RunFolder(folder))
     _say_proven(result, rule, marks, told)
     if output.probabilities:
-        calibrated = "CalibratedClassifierCV" in str(getattr(result.learner, "spec", ""))
+        _, learner = result.problem.find_learner(result.setting)
+        calibrated = "CalibratedClassifierCV" in str(getattr(learner, "spec", ""))
         how = "calibrated inside each fit" if calibrated else "not calibrated"
-        say(f"probabilities: as {result.learner.name} gives them, {how}; nothing is proven of them")
+        say(f"probabilities: as {learner.name} gives them, {how}; nothing is proven of them")
     _say_rows(table, result, rule)
     _say_error_rate(result, table, rule, predicted.label, marks)
 

@@ -14,13 +14,12 @@ from ckcv_ray.cli.display import Display
 from ckcv_ray.cli.options import DetailsFlag, Folder, JsonFlag, make_option, with_options
 from ckcv_ray.cli.output import console, say, show
 from ckcv_ray.cli.process import say_what_is_saved
-from ckcv_ray.core.percent import ceil_percent
+from ckcv_ray.core.percent import ceil_percent, duration
 from ckcv_ray.engine import forecast
 from ckcv_ray.engine.backend import choose_backend, find_ray_address
 from ckcv_ray.engine.queue import Queue
 from ckcv_ray.errors import InputError, plain, pluralize
 from ckcv_ray.runs.load import is_finished, load, reopen, replay
-from ckcv_ray.runs.progress import duration
 from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.run import Job, Work, assess, check_job, compute, find_result
 from ckcv_ray.storage.files import write_atomically
@@ -32,7 +31,6 @@ from ckcv_ray.study.study import Execution, Procedure, Study, format_toml
 from ckcv_ray.validation import as_path, parse_seconds
 
 HOUR, LONG = 3600.0, 600.0
-MAX_CLAIMS = 6
 
 
 @with_options(execution=options.make_execution, study=options.make_study, chosen=data.choose_columns)
@@ -98,20 +96,12 @@ def plan(
     planned = forecast.plan_problem(problem, workers)
     lines = [
         *_describe_default(problem, planned.effort),
-        f"{pluralize(planned.evaluations, 'evaluation')} in {pluralize(planned.splits, 'split')} of "
-        f"{pluralize(planned.sizes, 'fold size')}",
-        f"memory         about {planned.bytes_per_worker >> 20:,} MiB per worker",
-        f"at most        {duration(planned.seconds_at_most)} on one worker, if no candidate were dropped",
+        planned.counts,
         *(f"scaling        {sentence}" for sentence in problem.scaling),
+        *(f"{name:<15}{text}" for name, text in planned.costs.items()),
+        *_suggest(planned),
+        *planned.list_needs(),
     ]
-    for count, seconds in planned.seconds_by_workers.items():
-        where = "s   about" if count > 1 else "    about"
-        lines.append(f"{count:>4} worker{where} {duration(seconds)} ({'ray' if count > 1 else 'serial'})")
-    lines += _suggest(planned)
-    rarest = planned.claims[:MAX_CLAIMS]
-    lines += [line for need in rarest for line in need.lines]
-    if more := len(planned.claims) - len(rarest):
-        lines.append(f"and {pluralize(more, 'claim')} more, about classes with no fewer rows (see --json)")
     show(planned.to_json(), "\n".join(lines), as_json)
 
 

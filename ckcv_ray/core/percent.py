@@ -1,5 +1,5 @@
 """Percentages in text: one rule of rounding, to two digits after the point, wherever people read a number;
-and numbers in units of the target, with four digits.
+numbers in units of the target, with four digits; and times.
 
 Bounds, and means of bounds, are rounded up: rounded down they would say more than was computed. Lower bounds
 and levels are rounded down for the same reason. Estimates and shares are rounded to the nearest.
@@ -35,6 +35,15 @@ def format_level(delta: float) -> str:
     digits = max(DIGITS, -floor(log10(delta)) - 1)
     level = (100 * (1 - Decimal(repr(delta)))).quantize(Decimal(10) ** -digits, ROUND_FLOOR)
     return f"{level.normalize():f} %"
+
+
+def duration(seconds: float) -> str:
+    """Format seconds in a suitable unit."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    if seconds < 5400:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h" if seconds < 172_800 else f"{seconds / 86_400:.1f} days"
 
 
 def _format_units(units: int) -> str:

@@ -19,14 +19,15 @@ from numpy.typing import ArrayLike
 from ckcv_ray.claims.certify import list_needs
 from ckcv_ray.claims.quantity import Need
 from ckcv_ray.core.arrays import Index, Values
-from ckcv_ray.core.percent import format_percent
+from ckcv_ray.core.percent import duration, format_percent
 from ckcv_ray.core.schedule import Stage, Unit, count_kept, weigh_rounds
+from ckcv_ray.core.shown import present
 from ckcv_ray.engine.evaluate import Inputs, estimate_memory, evaluate_apart, share, warm_up
 from ckcv_ray.engine.queue import OWN_SECONDS, Queue, Rates, choose_batch_seconds
 from ckcv_ray.engine.race import BudgetQueue, describe_failures
 from ckcv_ray.engine.recorder import make_queue
 from ckcv_ray.engine.worker import may_end_process
-from ckcv_ray.errors import RunError
+from ckcv_ray.errors import RunError, pluralize
 from ckcv_ray.records.record import Outcome
 from ckcv_ray.study.parts import MIN_HELD_OUT, Paper
 from ckcv_ray.study.problem import Problem
@@ -195,6 +196,7 @@ def reverse_bits(n: int) -> list[int]:
 TRIAL_SECONDS = 2.0
 WORKERS = (1, 8, 64, 512)
 MAX_TRIAL_EVALUATIONS = 500_000
+MAX_CLAIMS = 6  # that are told, those of the rarest classes first
 MAX_SIZES, MAX_VALUES, MAX_SPLITS = 48, 12, 20
 RAY_SECONDS = 5.0
 FEW_FOLDS, FEW_SPLITS = (3, 5, 10), 5  # a race that is quick on many rows
@@ -278,6 +280,35 @@ class Plan:
     def to_json(self) -> dict[str, object]:
         """Return the fields as JSON values."""
         return asdict(self) | {"claims": [need._asdict() for need in self.claims]}
+
+    @property
+    def counts(self) -> str:
+        """What there is to compute, in words."""
+        evaluations, splits = pluralize(self.evaluations, "evaluation"), pluralize(self.splits, "split")
+        return f"{evaluations} in {splits} of {pluralize(self.sizes, 'fold size')}"
+
+    @property
+    def costs(self) -> dict[str, str]:
+        """What it takes, in words, by name; numbers of workers are aligned."""
+        return {
+            "memory": f"about {self.bytes_per_worker >> 20:,} MiB per worker",
+            "at most": f"{duration(self.seconds_at_most)} on one worker, if no candidate were dropped",
+        } | {
+            f"{n:>4} worker{'s' * (n > 1)}": f"about {duration(time)} ({'ray' if n > 1 else 'serial'})"
+            for n, time in self.seconds_by_workers.items()
+        }
+
+    def list_needs(self) -> list[str]:
+        """Return lines on the rows that the first claims need."""
+        lines = [line for need in self.claims[:MAX_CLAIMS] for line in need.lines]
+        if (more := len(self.claims) - MAX_CLAIMS) > 0:
+            lines.append(f"and {pluralize(more, 'claim')} more, about classes with no fewer rows")
+        return lines
+
+    def _repr_html_(self) -> str:
+        """Return the plan for a notebook: a card with what it takes, and the rows that claims need."""
+        card: str = present("plan", self)
+        return card
 
 
 def estimate(problem: Problem, limit: float = 0.0, fit_timeout: float | None = None) -> Estimate:

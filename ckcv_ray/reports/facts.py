@@ -963,7 +963,7 @@ def _tell_scores(result: Scored, judged: Judged | None, most: int) -> list[Secti
     splits, rows = pluralize(len(scored.find_shown(result)[1]), "split"), pluralize(result.task.n, "row")
     balanced = f"; training rows are balanced by class ({study.balance})" * (study.balance != Balance.NONE)
     divided = f"{study.resampling.name}: {splits} of {rows}{balanced}"
-    entry = result.kept or scored.rank_entries(result, result.scores[0])[0][0]
+    entry = scored.find_kept(result) or scored.rank_entries(result, result.scores[0])[0][0]
     repeats = scored.count_repeats(result)
     not_covered = [text for text in NOT_COVERED if several or text != NOT_COVERED[2]]
     return [
@@ -1178,7 +1178,7 @@ def _describe_interval(result: Scored) -> str:
 
 
 def _advise_on_scores(result: Scored, entry: Entry) -> Fact:
-    if result.kept is not None:
+    if scored.find_kept(result) is not None:
         said = f"It predicts new rows with the model fitted on all rows ({entry.name})."
         return Fact(f"ckcv predict {FOLDER} NEW.csv", said)
     if not result.task.classes:

@@ -14,8 +14,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ckcv_ray.core.arrays import Index, Values
+from ckcv_ray.core.intervals import MISS
 from ckcv_ray.core.measures import Score
-from ckcv_ray.core.percent import NOT_SET, ceil_percent, floor_percent, format_percent, format_row
+from ckcv_ray.core.percent import (
+    NOT_SET,
+    ceil_percent,
+    floor_percent,
+    format_level,
+    format_percent,
+    format_row,
+)
 from ckcv_ray.errors import InputError, pluralize, printable
 from ckcv_ray.records.candidates import per_k
 from ckcv_ray.runs.certified import Certified
@@ -291,7 +299,7 @@ def draw_on(axes: "Axes", chart: Chart) -> None:
             colour = "black" if part.colour == INK else part.colour
             (line,) = axes.plot(
                 *np.broadcast_arrays(part.x, part.y), color=colour, alpha=part.alpha, lw=part.width,
-                ls=((0, part.dash) if part.dash else "-") if part.width else "none",
+                ls=((0, part.dash) if part.dash else "-") if part.width else "none", solid_capstyle="butt",
                 marker=part.shape or "none", markersize=part.size, label="named" if part.name else None,
             )  # fmt: skip
             line.set_markeredgecolor(part.edge or colour)
@@ -307,8 +315,9 @@ def draw_on(axes: "Axes", chart: Chart) -> None:
             places, texts = zip(*scale.find_ticks(ends, 20), strict=True)
             getattr(axes, f"set_{name}ticks")(places, texts, parse_math=False)
     names = [part.name for part in chart.parts if isinstance(part, Mark) and part.name]
+    above: Any = {"loc": "lower left", "bbox_to_anchor": (0, 1), "ncols": 2, "frameon": False}
     # names are not given as labels, where a first "_" would hide them
-    for text, name in zip(axes.legend().get_texts() if names else (), names, strict=True):
+    for text, name in zip(axes.legend(**above).get_texts() if names else (), names, strict=True):
         text.set_parse_math(False)
         text.set_text(shorten_name(name, MAX_KEY))
 
@@ -482,6 +491,10 @@ def _draw_strips(result: Scored, score: Score) -> Picture:
         if y < MAX_STRIPS:
             parts.append(Mark(values, y, BLUE, shape="o", size=4.5, alpha=0.5))
             parts.append(Mark([mean, mean], [y - 0.36, y + 0.36], width=LINE))
+    if name := result.study.interval:
+        low, high = np.array([result.interval(entry, score) for entry in result.entries[:MAX_STRIPS]]).T
+        bars = _draw_bars(low, high, ORANGE, LINE)
+        parts.append(bars._replace(y=np.add(bars.y, 0.25), name=f"interval {name}, {format_level(MISS)}"))
     if not rows:
         return Picture("Single splits", f"There is none: {score.name} is not defined on any single split.")
     scale, height = Scale(names=names[:MAX_STRIPS], down=True), 58 + 20 * min(len(names), MAX_STRIPS)
@@ -685,6 +698,35 @@ def _draw_numbers(result: Result, judged: Judged) -> Picture:
     )
 
 
+def _draw_bounds(result: Certified) -> Picture:
+    c, nothing = result.certificate, (np.nan, np.nan)
+    kinds = [claim for claim in c.claims if claim.quantity.largest == 1.0 and not claim.quantity.reference]
+    claims = [claim for claim in kinds if claim.quantity.worth is None]
+    if not claims:
+        return Picture("Bounds", "There is none: no claim is a share of rows.")
+    at_most, is_error = ([getattr(claim.quantity, of) for claim in claims] for of in ("at_most", "is_error"))
+    risks, y = 100 * np.array([claim.risk for claim in claims]), np.arange(len(claims))
+    shares = [None if claim.guaranteed else claim.share for claim in claims]
+    exact = {claim: ends for claim, *ends in result.intervals}
+    low, high = 100 * np.array([exact.get(claim, nothing) for claim in claims]).T
+    proven = _draw_bars(np.where(at_most, 0, 100 - risks), np.where(at_most, risks, 100), width=10)
+    parts = [proven._replace(name="proven")]
+    if exact:
+        drawn = _draw_bars(low, high, RED, LINE)
+        parts.append(drawn._replace(name=f"exact interval, {format_level(c.delta)}"))
+    parts.append(Mark(100 * np.array(shares, np.float64), y, RED, "measured", shape="o"))
+    if any(is_error):
+        across = np.add.outer(y, [-0.4, 0.4, np.nan])[is_error].ravel()
+        parts.append(Mark(100 * c.baseline.error, across, INK, "baseline", LINE, (2, 1)))
+    names = [
+        f"{claim.quantity}{f' of {claim.label!r}' * (claim.quantity.by_class and len(c.labels) > 2)}, "
+        f"{claim.classifier if claim.cut_off is None else 'cut-off'}"
+        for claim in claims
+    ]
+    scale = Scale(result.task.target.word("in %", "in % of the clip"), 0, 102)
+    return Picture("Bounds", "", Chart(scale, Scale(names=names, down=True), parts, 110 + 22 * len(claims)))
+
+
 class Plots(NamedTuple):
     """What can be drawn of a result: each method returns the axes of matplotlib it has drawn on.
 
@@ -696,23 +738,16 @@ class Plots(NamedTuple):
 
     result: Certified
 
+    def __call__(self, axes: "Axes | None" = None) -> "Axes":
+        """Draw what is proven; see ``bounds``."""
+        return self.bounds(axes)
+
     def bounds(self, axes: "Axes | None" = None) -> "Axes":
-        """Draw what each claim proves of the error, next to L_EE, what was measured, and the baseline."""
-        certificate = self.result.certificate
-        claims = [claim for claim in certificate.claims if claim.quantity.is_error]
-        of_numbers, ends = not self.result.task.classes, [-0.6, len(claims) - 0.4]
-        bounds = np.array([100 * claim.risk for claim in claims])
-        parts = [_draw_bars(np.zeros(len(bounds)), bounds, width=20)]
-        for value, name, colour in (
-            (certificate.baseline.error, "baseline", INK),
-            (certificate.error, "measured (mean of F*)", RED),
-            (certificate.l_ee, "minimised, on estimate sets" if of_numbers else "L_EE", ORANGE),
-        ):
-            parts.append(Mark([100 * value] * 2, ends, colour, name, 1.2, (5, 2)))
-        names = [f"{claim.certification}: {claim.classifier}" for claim in claims]
-        what = "mean error, in % of the clip" if of_numbers else "error, in %"
-        chart = Chart(Scale(f"upper bound on the {what}", 0), Scale(names=names, down=True), parts)
-        return _plot(axes, Picture("Bounds", "", chart))
+        """Draw the range that each claim proves, what was measured with its interval, and the baseline.
+
+        Comparisons, net benefits and what is in units of the target are left out.
+        """
+        return _plot(axes, _draw_bounds(self.result))
 
     def surface(self, axes: "Axes | None" = None) -> "Axes":
         """Draw L_MS, or its lower bound, of the winner's learner at its k over its hyperparameters."""
@@ -739,6 +774,11 @@ class Plots(NamedTuple):
         return _plot(axes, _draw_scores(self.result, judge_rows(self.result)))
 
 
+def plot_scores(result: Scored, score: Score, axes: "Axes | None") -> "Axes":
+    """Draw a score on each split, its mean and its interval; see ``Scored.plot``."""
+    return _plot(axes, _draw_strips(result, score))
+
+
 def _plot(axes: "Axes | None", picture: Picture) -> "Axes":
     """Draw on the axes that are given, or on new ones, which a notebook shows below their cell."""
     if picture.chart is None:
@@ -748,6 +788,7 @@ def _plot(axes: "Axes | None", picture: Picture) -> "Axes":
         from matplotlib import figure, pyplot
 
         make = pyplot.figure if is_notebook() else figure.Figure
-        axes = make(layout="constrained").add_subplot()
+        inches = 6.4, 6.4 * picture.chart.height / WIDTH
+        axes = make(figsize=inches, layout="constrained").add_subplot()
     draw_on(axes, picture.chart)
     return axes

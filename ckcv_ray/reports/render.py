@@ -14,6 +14,7 @@ from textwrap import wrap
 from typing import cast
 
 from ckcv_ray.core.percent import ceil_percent, format_level, format_percent
+from ckcv_ray.engine.forecast import Plan
 from ckcv_ray.errors import cut, pluralize
 from ckcv_ray.records.judged import HELD_OUT, list_held_out_columns
 from ckcv_ray.reports.facts import (
@@ -141,7 +142,13 @@ def make_card(result: Result) -> str:
             proven = name == "verdict"
             figure = ceil_percent(share) if proven else format_percent(share)
             bars.append(("proven" if proven else name, figure, round(100 * share / most, 2)))
-    return _fill("card.html", told=told, bars=bars, run_id=result.run_id, text=text)
+    return _fill("card.html", told=told, bars=bars, label=f"result {result.run_id}", text=text)
+
+
+def make_plan_card(plan: Plan) -> str:
+    """Return what a notebook shows of a plan: what it takes, and the rows that claims need."""
+    told = [Fact("verdict", plan.counts, FIRST), *(Fact(*cost, FIRST) for cost in plan.costs.items())]
+    return _fill("card.html", told=told, bars=[], label="plan", text="\n".join(plan.list_needs()))
 
 
 def report(

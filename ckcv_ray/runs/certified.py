@@ -17,11 +17,12 @@ from ckcv_ray.claims.quantity import Acceptance, Claim, decide
 from ckcv_ray.claims.rules import ONE_MODEL, CutOff, Rule, find_member, parse_rule
 from ckcv_ray.core.arrays import Values
 from ckcv_ray.core.percent import ceil_percent, format_level, format_number
+from ckcv_ray.core.shown import present
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.base import Setting
 from ckcv_ray.learners.ensemble import Ensemble, Prediction
 from ckcv_ray.records.candidates import per_k, per_learner
-from ckcv_ray.runs.result import DRAWING, Result, present, tabulate_predictions
+from ckcv_ray.runs.result import DRAWING, Result, tabulate_predictions
 from ckcv_ray.study.parts import Holdout, Paper
 from ckcv_ray.study.study import MAX_SEED, Study
 from ckcv_ray.tables.columns import Label, Rows
@@ -109,7 +110,7 @@ class Certified(Result):
 
     @property
     def plot(self) -> "Plots":
-        """Plots for notebooks, such as ``plot.bounds()``, each of which returns axes of matplotlib."""
+        """Plots of matplotlib: ``plot()`` of what is proven, ``plot.roc()`` and others; each returns axes."""
         plots: Plots = present("plot", self)
         return plots
 

@@ -29,7 +29,7 @@ from ckcv_ray.records.judged import HELD_OUT, HeldOut, count_judged, make_judged
 from ckcv_ray.records.record import Failure, Outcome
 from ckcv_ray.runs.certified import Certified
 from ckcv_ray.runs.result import Result
-from ckcv_ray.runs.scored import Scored, add_row_values, summarize_scores, tabulate_settings
+from ckcv_ray.runs.scored import Scored, add_row_values, find_kept, summarize_scores, tabulate_settings
 from ckcv_ray.storage import folder
 from ckcv_ray.storage.execution import Before, MeasuredRates, Tested
 from ckcv_ray.storage.files import Content
@@ -105,8 +105,8 @@ def _write_scores(
     scores, metadata = found
     execution = {**_describe_execution(problem, backend), "test": None, **metadata}
     result = Scored(problem, execution, Models(), scores)
-    if result.kept is not None:
-        path, step = result.kept.positions[0].tolist()
+    if (kept := find_kept(result)) is not None:
+        path, step = kept.positions[0].tolist()
         full = fit_on_all_rows(problem, path, step, backend.fit_timeout)
         result = replace(result, models=Models(full=full))
 
@@ -150,7 +150,7 @@ def predict_held_out(result: Scored, compute: Callable[[list[Unit]], Iterable[He
     """
     if not result.study.save_predictions:
         return None
-    kept = None if result.study.interval == BBC else result.kept
+    kept = None if result.study.interval == BBC else find_kept(result)
     positions = [
         (int(path), int(step), split)
         for entry in (result.entries if kept is None else (kept,))

@@ -24,7 +24,7 @@ from ckcv_ray.learners.ensemble import Ensemble, Prediction
 from ckcv_ray.records.judged import read_outputs
 from ckcv_ray.runs.certified import Certified
 from ckcv_ray.runs.result import Result, format_setting
-from ckcv_ray.runs.scored import Scored
+from ckcv_ray.runs.scored import Scored, find_kept
 from ckcv_ray.study.parts import Holdout
 from ckcv_ray.tables.columns import Rows
 
@@ -242,7 +242,7 @@ def judge_rows(result: Certified) -> Judged:
     kept, total = (sum(len(part.y) for part in some) for some in (parts, whole))
     sampled = f"a random sample of {kept:,} of " if kept < total else ""
     problem, n_classes = result.problem, result.task.n_classes
-    needs = result.learner.outputs & {RANK, PROBABILITY}
+    needs = problem.find_learner(result.setting)[1].outputs & {RANK, PROBABILITY}
     outputs = [part.ask(part.X, n_classes, needs) for part in parts]
     rank = _join([given.rank for given in outputs]) if RANK in needs and n_classes == 2 else None
     return Judged(
@@ -259,7 +259,7 @@ def judge_rows(result: Certified) -> Judged:
 
 def read_judged(result: Scored, held_out: pa.Table) -> Judged | None:
     """Return what is stored of the predictions of the entry that is kept, or else of the first; or None."""
-    entry, task, n_splits = result.kept or result.entries[0], result.task, result.computed.n_splits
+    entry, task, n_splits = find_kept(result) or result.entries[0], result.task, result.computed.n_splits
     settings = {format_setting(setting) for setting in entry.settings if setting is not None}
     of_setting = pc.is_in(held_out["setting"], pa.array(sorted(settings)))
     rows = held_out.filter(pc.and_(pc.equal(held_out["learner"], entry.learner), of_setting))

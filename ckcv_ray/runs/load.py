@@ -13,7 +13,7 @@ from ckcv_ray.records.judged import HELD_OUT, list_held_out_columns
 from ckcv_ray.records.record import Outcome
 from ckcv_ray.runs.certified import Certified
 from ckcv_ray.runs.result import Result
-from ckcv_ray.runs.scored import Scored, add_row_values
+from ckcv_ray.runs.scored import Scored, add_row_values, find_kept
 from ckcv_ray.storage import formats, models
 from ckcv_ray.storage.folder import CERTIFICATE, FolderPath, RunFolder
 from ckcv_ray.storage.log import Log
@@ -147,6 +147,6 @@ def read_result(folder: RunFolder, problem: Problem) -> Result:
         held_out = formats.read_table(files, HELD_OUT, result.run_id, list_held_out_columns(problem))
         with formats.guard_reading(files, HELD_OUT):
             result = add_row_values(result, held_out)
-    if result.kept is None:
+    if find_kept(result) is None:
         return result
     return replace(result, models=Models(full=models.read_full(files, problem, result.setting)))

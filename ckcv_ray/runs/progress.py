@@ -13,7 +13,7 @@ from math import isfinite
 from time import monotonic
 from typing import Any
 
-from ckcv_ray.core.percent import ceil_percent, format_percent
+from ckcv_ray.core.percent import ceil_percent, duration, format_percent
 from ckcv_ray.engine.queue import Listener, Progress
 
 
@@ -40,15 +40,6 @@ def describe_progress(progress: Progress, first: Progress, seconds: float) -> st
         candidate, l_ms = progress.best
         parts.append(f"best L_MS {ceil_percent(l_ms)} at {candidate}")
     return " | ".join(parts)
-
-
-def duration(seconds: float) -> str:
-    """Format seconds in a suitable unit."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    if seconds < 5400:
-        return f"{seconds / 60:.0f} min"
-    return f"{seconds / 3600:.1f} h" if seconds < 172_800 else f"{seconds / 86_400:.1f} days"
 
 
 FIRST_SECONDS = 1.0  # of a run: one that ends sooner shows nothing

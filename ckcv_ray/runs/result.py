@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from importlib import import_module
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
@@ -13,22 +12,18 @@ from numpy.typing import ArrayLike, NDArray
 from ckcv_ray.claims.quantity import Acceptance, Claim
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.core.arrays import Classes, Values
-from ckcv_ray.core.measures import PROBABILITY
+from ckcv_ray.core.measures import PROBABILITY, Outputs, make_score
+from ckcv_ray.core.shown import present
 from ckcv_ray.errors import InputError, explain_removed
-from ckcv_ray.learners.base import Learner, Setting
+from ckcv_ray.learners.base import Setting
 from ckcv_ray.learners.ensemble import Models, Prediction
 from ckcv_ray.records.record import Records
 from ckcv_ray.study.problem import Problem, describe_setting
 from ckcv_ray.study.study import AnyStudy
 from ckcv_ray.tables.columns import Rows
-from ckcv_ray.tables.task import Task, make_rows
+from ckcv_ray.tables.task import Task, make_rows, make_scored_rows
 
 DRAWING = ("auto", "random")  # rules that draw members
-SHOWN = {  # how a result is shown, which is made above this folder, and imported when it is asked for
-    "card": "reports.render.make_card",
-    "plot": "reports.figures.Plots",
-    "summary": "reports.render.summarize",
-}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -88,11 +83,6 @@ class Result:
         raise NotImplementedError
 
     @property
-    def learner(self) -> Learner:
-        """The learner of the models: of several the one that was selected."""
-        return self.study.learner.by_label.get(self.setting.get("learner", ""), self.study.learner)
-
-    @property
     def setting(self) -> Setting:
         """The hyperparameters of the models by name."""
         raise NotImplementedError
@@ -121,6 +111,20 @@ class Result:
             InputError: X has other columns, or numbers that are not finite; or as ``rule``.
         """
         return self.task.labelled(self.predictions(X, self.rule(by, seed)).label)
+
+    def score(self, X: ArrayLike, y: ArrayLike, by: str = "auto", seed: int | None = None) -> float:
+        """Return how good ``predict`` is on rows X [rows, d] with labels, or numbers, y [rows].
+
+        As estimators of scikit-learn have it: the accuracy, in [0, 1], or of numbers R², at most 1. It is an
+        estimate on these rows, too good on those that were learned from; what is proven is in ``claims``.
+
+        Raises:
+            InputError: as ``predict``, or y has a label that is none of the classes.
+        """
+        rows, target = make_scored_rows(X, y, self.task), self.task.target
+        label = self.rule(by, seed).predict(self.models, rows.X).label
+        score = make_score(target.word("accuracy", "r2"), target.kind)
+        return score.of(rows.y, Outputs(label=label, value=label))
 
     def rule(self, by: str = "auto", seed: int | None = None) -> Rule:
         """Return how rows are classified: by the rule of the first claim, unless another is requested.
@@ -189,18 +193,13 @@ def compute_probabilities(result: Result, rows: Rows, rule: Rule, predicted: Pre
     Raises:
         InputError: the learner has no probabilities, or numbers are predicted.
     """
-    if PROBABILITY not in result.learner.outputs:
+    _, learner = result.problem.find_learner(result.setting)
+    if PROBABILITY not in learner.outputs:
         raise InputError(
-            f"probabilities: the learner {result.learner.name} has none: choose one such as linear or "
+            f"probabilities: the learner {learner.name} has none: choose one such as linear or "
             "forest, or leave them out"
         )
     return rule.ensemble(result.models).probabilities(rows, predicted.member)
-
-
-def present(what: str, *shown: Any) -> Any:
-    """Return what one of the functions of ``SHOWN`` makes."""
-    module, _, function = SHOWN[what].rpartition(".")
-    return getattr(import_module(f"ckcv_ray.{module}"), function)(*shown)
 
 
 def format_setting(setting: Setting) -> str:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from math import inf, nan, sqrt
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +21,7 @@ from ckcv_ray.core.percent import format_score
 from ckcv_ray.core.resampling.base import Term
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.core.selection import choose_setting
+from ckcv_ray.core.shown import present
 from ckcv_ray.engine.full import Scores
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.base import Setting
@@ -31,6 +32,10 @@ from ckcv_ray.study.parts import EACH
 from ckcv_ray.study.problem import OUTER, check_interval_on
 from ckcv_ray.study.study import Procedure
 from ckcv_ray.tables.questions import Repeats, find_repeats
+from ckcv_ray.validation import check_choice
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 SCORE_DELTA = 0.05  # of the bounds on the scores of one split
 CHOSEN = {
@@ -150,12 +155,7 @@ class Scored(Result):
         return tuple(found)
 
     @cached_property
-    def kept(self) -> Entry | None:
-        """The entry whose setting is chosen to be fitted on all rows.
-
-        None if the study asks for none, or no entry has the first score on every split. Only the settings of
-        the best entry's learner are compared in simplicity.
-        """
+    def _kept(self) -> Entry | None:
         if not self.study.choose or (best := self._best) is None:
             return None
         score, same = self.scores[0], [entry for entry in self.entries if entry.learner == best.learner]
@@ -296,6 +296,21 @@ class Scored(Result):
         values, ratio = self.of_splits(entry, score), float(scored / fitted)
         return compute_interval(name, values, self._sums(entry, score), ratio)
 
+    def plot(self, axes: "Axes | None" = None, score: str = "") -> "Axes":
+        """Draw a score on each split, its mean over them, and its interval if the study has one.
+
+        Args:
+            axes: of matplotlib, to draw on; None makes new ones, which a notebook shows.
+            score: name of one of the scores; "" for the first.
+
+        Raises:
+            InputError: there is no such score, or no split has it.
+        """
+        by_name = {each.name: each for each in self.scores}
+        chosen = by_name[check_choice("score", score, by_name)] if score else self.scores[0]
+        drawn: Axes = present("scores", self, chosen, axes)
+        return drawn
+
     @cached_property
     def _terms(self) -> tuple[Term, ...]:
         return self.study.resampling.terms(np.arange(self.computed.n_splits))
@@ -348,14 +363,23 @@ class Scored(Result):
     @property
     def setting(self) -> Setting:
         """The setting of the model that is kept, which has to be there."""
-        if self.kept is None or self.kept.settings[0] is None:
+        if self._kept is None or self._kept.settings[0] is None:
             raise InputError("no model is kept: ckcv evaluate --refit best keeps one")
-        return self.kept.settings[0]
+        return self._kept.settings[0]
+
+
+def find_kept(result: Scored) -> Entry | None:
+    """Return the entry whose setting is chosen to be fitted on all rows.
+
+    None if the study asks for none, or no entry has the first score on every split. Only the settings of the
+    best entry's learner are compared in simplicity.
+    """
+    return result._kept
 
 
 def describe_kept(result: Scored) -> str:
     """Say which setting was fitted on all rows, by what it was chosen, and what that is worth."""
-    kept, score, study = result.kept, result.scores[0], result.study
+    kept, score, study = find_kept(result), result.scores[0], result.study
     if kept is None:
         return f"no setting has {score.name} on every split, so none was fitted on all rows"
     mean = format_score(result.figures(kept, score).mean)

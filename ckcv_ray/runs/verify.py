@@ -42,7 +42,7 @@ from ckcv_ray.records.record import KEY, Ledger
 from ckcv_ray.runs.finish import make_scores, measure, predict_held_out, tabulate_judged
 from ckcv_ray.runs.load import replay
 from ckcv_ray.runs.run import Work, run_work
-from ckcv_ray.runs.scored import Scored, add_row_values
+from ckcv_ray.runs.scored import Scored, add_row_values, find_kept
 from ckcv_ray.storage import formats, models
 from ckcv_ray.storage.execution import find_changes, read_environment
 from ckcv_ray.storage.files import MAX_FILE_BYTES, Content
@@ -356,9 +356,9 @@ class Remake:
             result.differences.append(says)
             return
         scores = Scored(problem, self.execution, Models(), self.queue.scores())
-        if scores.kept is not None:
+        if (kept := find_kept(scores)) is not None:
             full = models.read_full(self.folder.files, problem, scores.setting)
-            make = partial(fit_on_all_rows, problem, *scores.kept.positions[0].tolist())
+            make = partial(fit_on_all_rows, problem, *kept.positions[0].tolist())
             fit = Refit("model on all rows", (FULL,), lambda: (make(),))
             self.compare_models([(FULL, full)], [fit], (FULL,))
             scores = replace(scores, models=Models(full=full))

@@ -117,7 +117,9 @@ class Target:
                 f"of magnitude at most {LARGEST:g}"
             )
         if np.all(y == y[0]):
-            raise InputError(f"the target {name!r} is {y[0]:g} in every row: there is nothing to learn")
+            raise InputError(
+                f"the target {name!r} is {y[0]:g} in every row: nothing can be learned or scored"
+            )
         return y + 0.0
 
     def decode(self, y: Values | Classes) -> NDArray[np.generic]:

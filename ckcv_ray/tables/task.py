@@ -520,32 +520,29 @@ class Task:
         """Make a task from X [n, d], y [n] and, if given, groups [n] and weights [n].
 
         X is a data frame (pandas, polars, Arrow), an array, or a sparse matrix, and all its columns are
-        learned from, also one that numbers the rows. Rows with equal values in
-        ``groups`` (text or whole numbers) belong together, such as the visits of one patient; groups are
-        independent of each other. ``asked`` says which columns are categories, numbers or dates where their
-        values do not. With ``numbers`` y has no labels of classes, but numbers to predict. With
-        ``allow_singletons`` a class may have a single row, as a study without a certification can score it.
-        ``sample_weight`` has a positive number for each row, which it weighs in fits alone. Unless it is
-        ``checked`` a task may have few groups, or a single row of any class.
+        learned from, also one that numbers the rows. The columns of a frame keep their names, and so do y,
+        groups and weights that are columns of one: the task is that of the same table in a file. Rows with
+        equal values in ``groups`` (text or whole numbers) belong together, such as the visits of one
+        patient; groups are independent of each other. ``asked`` says which columns are categories, numbers
+        or dates where their values do not. With ``numbers`` y has no labels of classes, but numbers to
+        predict. With ``allow_singletons`` a class may have a single row, as a study without a certification
+        can score it. ``sample_weight`` has a positive number for each row, which it weighs in fits alone.
+        Unless it is ``checked`` a task may have few groups, or a single row of any class.
 
         Raises:
             InputError: as for ``from_table``, or the shapes do not match.
         """
-        labels, units, weights = map(read_rows, (y, groups, sample_weight))
-        for name, values in (("y", labels), ("groups", units), ("sample_weight", weights)):
-            check_same_order(X, name, values)
-        columns, group, weight = make_columns(X), None, None
-        named = getattr(labels, "name", None)  # of a column of a data frame
-        names = (named, "y", *TARGETS) if isinstance(named, str) and named else ("y", *TARGETS)
-        target = choose_name(names, columns.column_names)
-        columns = columns.append_column(target, _make_column("y", labels, columns.num_rows))
-        if units is not None:
-            group = choose_name(GROUP_NAMES, columns.column_names)
-            columns = columns.append_column(group, _make_column("groups", units, columns.num_rows))
-        if weights is not None:
-            weight = choose_name(WEIGHT_NAMES, columns.column_names)
-            columns = columns.append_column(weight, _make_column("sample_weight", weights, columns.num_rows))
-        features = [name for name in columns.column_names if name not in (target, group, weight)]
+        columns = make_columns(X)
+        features, names = columns.column_names, dict.fromkeys(("y", "groups", "sample_weight"))
+        usual = ("y", *TARGETS), GROUP_NAMES, WEIGHT_NAMES
+        for argument, given, others in zip(names, (y, groups, sample_weight), usual, strict=True):
+            check_same_order(X, argument, values := read_rows(given))
+            if values is not None or argument == "y":
+                own = getattr(values, "name", None)  # of a column of a data frame
+                likely = (own, *others) if isinstance(own, str) and own else others
+                names[argument] = name = choose_name(likely, columns.column_names)
+                columns = columns.append_column(name, _make_column(argument, values, columns.num_rows))
+        target, group, weight = names.values()
         task = _from_table(columns, Roles(target, features, None, group, numbers, weight), asked)
         return replace(task.check(allow_singletons) if checked else task, source="arrays")
 
@@ -928,6 +925,17 @@ def make_rows(X: object, task: Task) -> Rows:
         InputError: X has other columns, or values that cannot be judged.
     """
     return task.rows_from(make_columns(X, task.features))
+
+
+def make_scored_rows(X: object, y: object, task: Task) -> "TestRows":
+    """Return rows X [rows, d] as ``make_rows`` does, with their labels, or numbers, y [rows].
+
+    Raises:
+        InputError: as ``make_rows``, the shapes do not match, or a label is not one of the classes.
+    """
+    check_same_order(X, "y", values := read_rows(y))
+    rows, name = make_rows(X, task), task.target.name
+    return TestRows(rows, task.target.read(pa.table({name: _make_column("y", values, len(rows))})))
 
 
 def make_test_rows(rows: "pa.Table | TestRows | None", task: Task) -> TestRows | None:

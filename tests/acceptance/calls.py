@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 
 import ckcv_ray
 from ckcv_ray import CKCVClassifier, Execution, Job, Study
@@ -62,6 +64,26 @@ def run_and_load() -> dict[str, Any]:
         "report": ckcv_ray.report("r", "page.html"),
         "clopper_pearson": ckcv_ray.clopper_pearson(2, 60, 0.05),
     }
+
+
+def run_frames() -> dict[str, Any]:
+    """Which frames of a table with gaps and categories of numbers have the run and the salt of its file."""
+    objects = pd.read_csv("nullable.csv", dtype={"level": "category"}, parse_dates=["seen"])
+    nullable, stored = objects.convert_dtypes(), ckcv_ray.load_run("r")
+    arrow, y = pa.Table.from_pandas(nullable.drop(columns="outcome")), nullable["outcome"]
+    frames = {
+        "pandas": objects[arrow.column_names],
+        "pandas, nullable": nullable[arrow.column_names],
+        "pandas, categories": nullable[arrow.column_names].astype({"ward": "category"}),
+        "polars": pl.from_arrow(arrow).with_columns(pl.col("level").cast(pl.String).cast(pl.Categorical)),
+        "Arrow": arrow,
+    }
+    found = {name: ckcv_ray.run(STUDY, X, y, execution=SERIAL) for name, X in frames.items()}
+    same = {
+        name: [result.run_id == stored.run_id, result.task.salt == stored.task.salt]
+        for name, result in found.items()
+    }
+    return {"run_id": stored.run_id, "same": same, "score": stored.score(arrow, y)}
 
 
 def run_several() -> dict[str, Any]:
@@ -125,5 +147,14 @@ def run_in_a_store() -> dict[str, Any]:
 
 CALLS: dict[str, Callable[[], Any]] = {
     call.__name__: call
-    for call in (damage, classify, run_and_load, run_several, kill_and_resume, run_on_ray, run_in_a_store)
+    for call in (
+        damage,
+        classify,
+        run_and_load,
+        run_frames,
+        run_several,
+        kill_and_resume,
+        run_on_ray,
+        run_in_a_store,
+    )
 }

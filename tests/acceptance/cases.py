@@ -88,6 +88,10 @@ CASES: dict[str, str] = {
         predict r wards.csv --keep case
         verify r --table wards.csv
         """,
+    "nullable": f"""
+        run nullable.csv --target outcome --categorical level {TREE} --out r
+        python run_frames
+        """,
     "encoding and filling": f"""
         run wards.csv --target outcome --drop case --learner linear {SMALL} --encode target --fill mean
             --rare 0.3 --out r
@@ -233,7 +237,14 @@ CASES: dict[str, str] = {
 
 BY_DAY = frozenset(
     (
-        *("the default", "the published algorithm", "three classes", "groups", "text, dates and gaps"),
+        *(
+            "the default",
+            "the published algorithm",
+            "three classes",
+            "groups",
+            "text, dates and gaps",
+            "nullable",
+        ),
         *("labels of two forms", "what is claimed of two classes", "required", "answered", "subgroups"),
         *("numbers", "evaluated by kfold:5", "evaluated by nested:3:3", "the best is fitted", "compared"),
         *("watched", "a damaged folder", "forms", "refusals", "what was removed", "from Python"),

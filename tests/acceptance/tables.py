@@ -60,6 +60,18 @@ def wards() -> Iterator[str]:
         yield f"c{1000 + i};{ward};{day};{dose};{'ill' if ill else 'well'}"
 
 
+def nullable() -> Iterator[str]:
+    """Numbers, truth values, dates, words and numbers of categories, each with gaps."""
+    yield "age,visits,smoker,seen,ward,level,outcome"
+    for i in range(N):
+        ill = wave(i, 13) < 50
+        cells = [f"{20 + wave(i, 7) / 2 + 9 * ill}", f"{wave(i, 11, 9)}", f"{wave(i, 17) < 30}"]
+        cells += [f"2026-03-{1 + wave(i, 5, 28):02d}", ("north", "south", "west")[wave(i, 19) % 3]]
+        cells += [f"{1 + wave(i, 23) % 4}"]
+        known = ("" if (i + 2 * j) % 11 == 4 else cell for j, cell in enumerate(cells))
+        yield f"{','.join(known)},{'ill' if ill else 'well'}"
+
+
 def costs() -> Iterator[str]:
     """Rows that weigh 1 to 4."""
     for i, line in enumerate(tumours()):
@@ -105,6 +117,7 @@ TABLES: dict[str, Callable[[], Iterator[str]]] = {
     "houses.csv": houses,
     "visits.csv": visits,
     "wards.csv": wards,
+    "nullable.csv": nullable,
     "costs.csv": costs,
     "answers.csv": answers,
     "folds.csv": folds,

@@ -5,6 +5,7 @@ A line in ``MADE`` or ``REFUSED`` is all that a new type needs. Those read hold 
 
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from decimal import Context, Decimal
 from functools import cache, partial
@@ -268,7 +269,7 @@ def check_same(task: Task, other: Task) -> None:
     assert task.X.tobytes() == other.X.tobytes()
     one, two = ([(c.name, c.kind, c.levels, c.zoned) for c in of.schema] for of in (task, other))
     assert one == two
-    assert task.salt == other.salt
+    assert (task.salt, task.digest) == (other.salt, other.digest)
 
 
 def list_stored(name: str, folder: str) -> Iterator[tuple[str, pa.Table]]:
@@ -415,6 +416,22 @@ def use(X: Callable[[], Any]) -> list[Callable[[], Any]]:
 def test_rows_are_the_same_by_every_entrance(X: Callable[[], Any]) -> None:
     for way, plain in zip(use(X), use(lambda: PLAIN), strict=True):
         assert np.array_equal(way(), plain())
+
+
+@dataclass
+class Stream:
+    """A table of any other library, which has Arrow's interface."""
+
+    table: pa.Table
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self.table.__arrow_c_stream__(requested_schema)
+
+
+def test_a_frame_of_any_library_is_read_that_has_arrows_interface() -> None:
+    task, result = Task.of(Stream(PLAIN), Y), learn_plain()[0]
+    assert task.digest == Task.of(PLAIN, Y).digest
+    assert result.predict(Stream(PLAIN)).tolist() == result.predict(PLAIN).tolist()
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,10 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 from conftest import blobs
@@ -42,6 +44,18 @@ def test_more_workers_take_no_longer_until_the_driver_is_what_all_wait_for():
     problem = Problem.of(Study.paper(n_splits=20_000), blobs(60))
     seconds = plan_problem(problem, (1, 2, 8, 64)).seconds_by_workers
     assert seconds[1] > seconds[2] > seconds[8] > seconds[64] > 0
+
+
+def test_a_notebook_shows_a_plan_as_a_card_and_a_shell_its_fields():
+    rows = blobs(60)
+    planned = forecast.plan(SMALL.replace(certify="holdout"), rows.X, rows.y, workers=(1, 8))
+    text = " ".join(re.sub("<[^>]*>", " ", planned._repr_html_()).split())
+    for cost in (planned.counts, *map(" ".join, planned.costs.items()), *planned.list_needs()):
+        assert " ".join(cost.split()) in text
+    assert "8 workers about 5 s (ray)" in text
+    assert repr(planned).startswith(f"Plan(evaluations={planned.evaluations}, splits=")
+    many = replace(planned, claims=planned.claims * 8)
+    assert many.list_needs()[-1].startswith(f"and {8 * len(planned.claims) - 6} claims more")
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="needs /proc to tell memory")

@@ -141,14 +141,38 @@ def linear() -> Result:
     return run(Study.of(**SMALL, learner="linear", param={"C": (0.01, 0.1, 10.0)}), rows.X, rows.y)
 
 
-def test_bounds_are_those_of_the_claims(result: Drawn) -> None:
-    svm, _ = result
-    axes = svm.plot.bounds()
-    claims = [claim for claim in svm.certificate.claims if claim.quantity.is_error]
-    bars, *lines = axes.lines
-    assert bars.get_xdata()[1::3].tolist() == [100 * claim.risk for claim in claims]
-    assert len(axes.get_yticklabels()) == len(claims)
-    assert 100 * svm.l_ee in [line.get_xdata()[0] for line in lines]
+def test_a_claim_is_the_range_that_it_proves_with_what_was_measured_in_it() -> None:
+    rows, names = blobs(160, shift=2.0), ("error", "sensitivity", "specificity", "auc", "ppv:0.1")
+    claim = f"refit,{','.join(names[1:])},net_benefit:0.1:0.2"
+    made = run(Study.of(**SMALL, learner="linear", claim=claim, positive=rows.classes[1]), rows.X, rows.y)
+    axes, (error, *least) = made.plot(), [one for one in made.claims if str(one.quantity) in names]
+    bars, exact, measured, baseline = axes.lines
+    assert [label.get_text() for label in axes.get_yticklabels()] == [f"{name}, refit" for name in names]
+    bounds = [(0, 100 * error.risk), *((100 - 100 * one.risk, 100) for one in least)]
+    np.testing.assert_array_equal(bars.get_xdata().reshape(-1, 3)[:, :2], bounds)
+    assert bars.get_solid_capstyle() == "butt"  # else a bar would end beyond its bound
+    ends = [[100 * low, 100 * high] for _, low, high in made.intervals] + [[np.nan] * 2] * 2
+    np.testing.assert_array_equal(exact.get_xdata().reshape(-1, 3)[:, :2], ends)
+    shares = [100 * one.part / one.rows for one in (error, *least[:-1])]
+    np.testing.assert_allclose(measured.get_xdata(), [*shares, np.nan])  # the last follows from others
+    assert (baseline.get_xdata()[0], *baseline.get_ydata()[:2]) == (
+        *(100 * made.certificate.baseline.error, -0.4, 0.4),
+    )
+
+
+def test_scores_are_drawn_by_split_with_their_interval() -> None:
+    rows, options = blobs(90, shift=2.0), {"learner": "linear,constant", "measure": "accuracy,auc"}
+    found = evaluate(rows.X, rows.y, **options, resampling="kfold:5", interval="corrected_t")
+    axes, entry, auc = found.plot(score="auc"), found.entries[0], found.scores[1]
+    first, mean, *_, interval = axes.lines
+    assert first.get_xdata().tolist() == found.of_splits(entry, auc).tolist()
+    assert mean.get_xdata()[0] == pytest.approx(found.figures(entry, auc).mean)
+    assert tuple(interval.get_xdata()[:2]) == found.interval(entry, auc)
+    assert found.plot(given := Figure().add_subplot()) is given
+    assert (axes.get_xlabel(), given.get_xlabel()) == ("auc of one split", "accuracy of one split")
+    assert not evaluate(rows.X, rows.y, learner="tree", resampling="holdout:0.3").plot().get_legend()
+    with pytest.raises(InputError, match="score='rmse' is not known: choose from accuracy, auc"):
+        found.plot(score="rmse")
 
 
 @pytest.mark.parametrize("name", ["bounds", "surface", "roc", "calibration", "decision_curve", "scores"])
@@ -168,4 +192,3 @@ def test_what_cannot_be_drawn_is_refused_with_the_reason(result: Drawn) -> None:
     for draw, title in ((several.plot.roc, "ROC curve"), (several.plot.decision_curve, "Decision curve")):
         with pytest.raises(InputError, match=f"{title} of this result: there is none: it takes two classes"):
             draw()
-    assert not hasattr(evaluate(rows.X, rows.y, learner="constant", resampling="kfold:3"), "plot")

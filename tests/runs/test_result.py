@@ -5,11 +5,14 @@ import re
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
 from alike import SMALL
 from conftest import blobs, unwrap
 from forgery import STUDY, TASK
+from sklearn.metrics import accuracy_score, r2_score
 
+import ckcv_ray
 from ckcv_ray import Execution, InputError, Job, Result, Study, Task, TestRows
 from ckcv_ray.core.criteria import MeanBound
 from ckcv_ray.core.schedule import Stage
@@ -129,6 +132,34 @@ def test_columns_of_a_frame_are_matched_by_name(result: Result) -> None:
 
     X = blobs(30, seed=4).X
     assert result.predict(Frame(), seed=1).tolist() == result.predict(X, seed=1).tolist()
+
+
+def test_a_score_is_that_of_scikit_learn() -> None:
+    rows, new = blobs(90), blobs(40, seed=4)
+    result = ckcv_ray.run(SMALL.replace(certify="holdout"), rows.X, np.array(["no", "yes"])[rows.y])
+    y = pd.Series(np.array(["no", "yes"])[new.y], dtype="category")
+    for by in ("auto", "vote", "full"):
+        assert result.score(new.X, y, by) == accuracy_score(y, result.predict(new.X, by)) < 1
+    for labels, said in (
+        (y[:9], r"has shape \(9,\)"),
+        (y.astype(str) + "?", "holds '(no|yes)[?]': the labels are 'no'"),
+    ):
+        with pytest.raises(InputError, match=said):
+            result.score(new.X, labels)
+    ridge = Study.of(learner="ridge", k=3, n_splits=2, clip=4.0)
+    result = ckcv_ray.run(ridge, rows.X, rows.X @ (1, 2) + rows.y)
+    y = new.X @ (1, 2) + new.y
+    assert result.score(new.X, y) == pytest.approx(r2_score(y, result.predict(new.X)), abs=1e-15)
+    with pytest.raises(InputError, match="is 1 in every row: nothing can be learned or scored"):
+        result.score(new.X, np.ones(40))
+
+
+def test_scores_without_a_model_score_nothing() -> None:
+    rows, options = blobs(60), {"learner": "tree", "resampling": "kfold:3"}
+    kept = ckcv_ray.evaluate(rows.X, rows.y, **options, refit="best")
+    assert kept.score(rows.X, rows.y) == accuracy_score(rows.y, kept.predict(rows.X))
+    with pytest.raises(InputError, match="there is no model to predict by"):
+        ckcv_ray.evaluate(rows.X, rows.y, **options).score(rows.X, rows.y)
 
 
 def test_what_an_exhaustive_run_says_of_each_candidate_is_the_mean_of_its_bounds() -> None:

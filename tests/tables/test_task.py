@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -313,6 +314,20 @@ def test_frames_of_python_are_read_alike() -> None:
         Task.of(twins, OUTCOME)
     with pytest.raises(InputError, match=r"two columns are named 'age', and differ: rename or remove one$"):
         make_rows(twins, task)
+
+
+def test_columns_keep_their_names_and_the_task_is_that_of_the_file(tmp_path: Path) -> None:
+    """Those of y, groups and weights too; a name that another column has is none for them."""
+    names = {"patient": [i // 2 for i in range(N)], "dose": [1 + i % 3 for i in range(N)]}
+    frame = PLAIN.select(["age"]).to_pandas().assign(ill=OUTCOME, **names)
+    frame.to_csv(tmp_path / "table.csv", index=False)
+    of_file, _ = read_task(tmp_path / "table.csv", "ill", group="patient", weight="dose")
+    weight = pl.Series("dose", names["dose"])
+    task = Task.of(frame[["age"]], frame["ill"], frame["patient"], sample_weight=weight)
+    assert task.digest == of_file.digest
+    assert (task.target.name, task.units.name, task.weighting.column) == ("ill", "patient", "dose")
+    task = Task.of(frame, frame["ill"], frame["patient"], sample_weight=weight)
+    assert (task.target.name, task.units.name, task.weighting.column) == ("y", "group", "weight")
 
 
 def test_of_new_rows_the_columns_that_were_learned_from_are_looked_at() -> None:
