@@ -275,7 +275,7 @@ CASES = {
     "numbers of truth": numbers([True, False] * 3, "bool"),
     "numbers with NaN": numbers([1.0, 2.0, np.nan, 4.0, 5.0, 6.0], "row 3"),
     "numbers too large": numbers([1e200, 2.0, 3.0, 4.0, 5.0, 6.0], "row 1"),
-    "one number": numbers([2.0] * 6, "nothing to learn"),
+    "one number": numbers([2.0] * 6, "nothing can be learned"),
     "numbers too few": numbers([1.0] * 5, "expected (6,), one for each row of X"),
     "target of words for numbers": case(
         lambda: Task.from_table(COLUMNS.set_column(2, "y", pa.array(["x", "y"] * 4)), Roles(numbers=True)),

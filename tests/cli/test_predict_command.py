@@ -230,7 +230,7 @@ def test_probabilities_are_those_of_what_decided(ckcv: Command, linear: Path, ru
     assert decided.all() if rule[0] != "--vote" else decided.mean() > 0.9
     assert "probabilities: as linear gives them, not calibrated; nothing is proven of them\n" in messages
     result = load_run(linear)
-    X, outputs = result.task.X, result.learner.outputs
+    X, outputs = result.task.X, result.study.learner.outputs
     members = np.array([m.model.predict_outputs(X, outputs).probability for m in result.ensemble.members])
     own = members.mean(axis=0) if rule[0] == "--vote" else members[table["member"].to_numpy(), range(60)]
     np.testing.assert_allclose(columns, own)

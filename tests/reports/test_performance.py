@@ -20,6 +20,7 @@ from ckcv_ray.reports.render import make_page
 from ckcv_ray.runs import judged as judging
 from ckcv_ray.runs.result import tabulate_predictions
 from ckcv_ray.runs.run import Job, run_job
+from ckcv_ray.runs.scored import find_kept
 from ckcv_ray.storage import formats
 from ckcv_ray.storage.folder import RunFolder
 
@@ -134,7 +135,7 @@ def test_stored_predictions_are_those_of_one_line(refit: str | None, tmp_path: P
     result = evaluate(task.X, task.y, tmp_path / "run", SERIAL, save_predictions=True, **options)
     page = make_page(tmp_path / "run")
     assert "60 predictions for the rows that 10 splits score, by tree" in page
-    entry = result.kept or result.entries[0]
+    entry = find_kept(result) or result.entries[0]
     pooled = result.figures(entry, result.scores[0]).pooled
     assert f"{round(60 * pooled)} of 60" in page
 

@@ -24,7 +24,7 @@ from ckcv_ray import Execution, evaluate, load_scores, verify
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.errors import InputError
 from ckcv_ray.reports.render import make_page
-from ckcv_ray.runs.scored import compare_entries
+from ckcv_ray.runs.scored import compare_entries, find_kept
 from ckcv_ray.study.problem import OUTER
 
 SERIAL = Execution("serial")
@@ -160,7 +160,7 @@ def test_the_setting_with_the_best_estimate_is_kept():
     options = {"learner": "neighbors", "param": {"n_neighbors": [1, 9, 60]}, "measure": "zero_one"}
     result = evaluate(X, Y, resampling="bootstrap632:6", refit="best", execution=SERIAL, **options)
     means = [result.figures(entry, result.scores[0]).mean for entry in result.entries]
-    assert result.kept is result.entries[int(np.argmin(means))]
+    assert find_kept(result) is result.entries[int(np.argmin(means))]
 
 
 def test_an_estimate_is_incomplete_if_any_of_its_splits_is():

@@ -26,6 +26,7 @@ from ckcv_ray.errors import InputError, StoreError
 from ckcv_ray.records.judged import HELD_OUT
 from ckcv_ray.reports.figures import draw_scores
 from ckcv_ray.reports.render import make_page
+from ckcv_ray.runs.scored import find_kept
 from ckcv_ray.runs.settings import list_validations, make_grid
 from ckcv_ray.storage.folder import SETTINGS, RunFolder
 from ckcv_ray.storage.models import FULL, make_model_table
@@ -183,9 +184,11 @@ def test_the_setting_and_the_model_are_those_of_a_grid_search() -> None:
     result = score(param={"C": C}, measure="log_loss", resampling="kfold:5")
     search = GridSearchCV(LOGISTIC, {"logisticregression__C": C}, scoring="neg_log_loss", cv=split(result))
     search.fit(IRIS, SPECIES)
-    assert result.kept.settings[0]["C"] == search.best_params_["logisticregression__C"]
+    assert result.setting["C"] == search.best_params_["logisticregression__C"]
     assert np.array_equal(result.predict(IRIS), search.predict(IRIS))
-    assert result.figures(result.kept, result.scores[0]).mean == pytest.approx(-search.best_score_, abs=1e-15)
+    assert result.figures(find_kept(result), result.scores[0]).mean == pytest.approx(
+        -search.best_score_, abs=1e-15
+    )
 
 
 def test_a_model_at_another_setting_is_not_taken_for_the_chosen_one(tmp_path: Path) -> None:
