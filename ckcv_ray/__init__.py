@@ -10,6 +10,7 @@ from ckcv_ray.errors import explain_removed
 from ckcv_ray.version import VERSION
 
 _NAMES = {  # by module; below once more for type checkers, and tests/test_public_names.py compares the two
+    "apps.judge": "judge",
     "core.bounds.binomial": "clopper_pearson",
     "core.resampling.complete": "Complete",
     "core.resampling.folds": "KFold NestedSplits",
@@ -36,6 +37,7 @@ _MODULES = {name: f"{__name__}.{module}" for module, names in _NAMES.items() for
 __version__ = VERSION
 
 if TYPE_CHECKING:
+    from ckcv_ray.apps.judge import judge as judge
     from ckcv_ray.core.bounds.binomial import clopper_pearson as clopper_pearson
     from ckcv_ray.core.resampling.complete import Complete as Complete
     from ckcv_ray.core.resampling.folds import KFold as KFold

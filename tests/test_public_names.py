@@ -110,6 +110,9 @@ assert procedure.select_by == "accuracy" and procedure.kind == "procedure"
 scores = ckcv_ray.assess(procedure, task, "scores", serial)
 assert ckcv_ray.load_scores("scores").to_json()["entries"] == scores.to_json()["entries"]
 
+judged = ckcv_ray.judge(columns[1], labels, claim="error,recall")
+assert judged.claims[0].errors == int((labels != columns[1]).sum())
+
 fitted = ckcv_ray.CKCVClassifier(params={"C": (1,), "gamma": (0.1,)}, k=3, n_splits=3).fit(task.X, task.y)
 assert fitted.error_bound_ <= 1 and fitted.score(task.X, task.y) > 0.5
 try:

@@ -74,6 +74,7 @@ class AnsweredError(OfAnswered):
             f"misclassified with probability at most {ceil_percent(most)}",
             f"holdout: {wrong} of {rows} previously unused rows answered wrong, Clopper-Pearson; "
             f"{tests.passed} of {len(tests.counts)} thresholds passed in a fixed sequence; {_join(tests)}",
+            held.state_premise(self.of_counts),
         )
 
     def doubt(self, claim: Claim) -> str:
@@ -112,6 +113,7 @@ class AnsweredShare(OfAnswered):
             f"{who} answers {claim.says} of new rows: a row if its confidence is at least {threshold:.6g}",
             f"holdout: {rows} of {every} previously unused rows answered, Clopper-Pearson for "
             f"{len(tests.counts)} thresholds together; {_join(tests)}",
+            held.state_premise(self.of_counts),
         )
 
 

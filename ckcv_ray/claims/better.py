@@ -11,7 +11,7 @@ A constant is a classifier too, and a bound on the error is quoted only if the r
 every constant, at the delta of the bound (docs/theory/bounds.md, "Better than a constant").
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -20,8 +20,6 @@ from numpy.typing import NDArray
 
 from ckcv_ray.claims.judged import HeldOutPredictions
 from ckcv_ray.claims.quantity import (
-    GROUPS_OF_ONE_SOURCE,
-    ONE_SOURCE,
     Claim,
     Gate,
     Need,
@@ -40,9 +38,9 @@ from ckcv_ray.core.percent import format_about
 from ckcv_ray.core.quantities import LABEL, argument, register_quantity
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.choice import LABEL as LEARNER
-from ckcv_ray.learners.ensemble import Member, count_classes
+from ckcv_ray.learners.ensemble import Models, count_classes
 from ckcv_ray.study.parts import Race
-from ckcv_ray.study.problem import Candidate, Problem
+from ckcv_ray.study.problem import Problem
 
 
 class PairedCounts(NamedTuple):
@@ -62,11 +60,11 @@ class PairedCounts(NamedTuple):
     has_losses: bool
     shares: Values | None = None
 
-    def bound(self, delta: float, copies: int) -> float:
-        """Return the upper bound on the share of losses; ``copies`` of the units are not counted."""
+    def bound(self, held: HeldOutPredictions, delta: float) -> float:
+        """Return the upper bound on the share of losses of the rows held out."""
         if self.has_losses or self.shares is not None:
-            return bound_losses((1 + self.differences) / 2, delta, self.shares, copies)
-        return bound_count(self.lost, self.won + self.lost, delta, copies)
+            return held.bound_losses((1 + self.differences) / 2, delta, self.shares)
+        return bound_count(self.lost, self.won + self.lost, delta, held.copies)
 
 
 @register_quantity
@@ -85,8 +83,8 @@ class Better(Quantity):
 
     def claim(self, held: HeldOutPredictions, rule: Rule) -> Iterator[Claim]:
         """Yield the claim that a rule errs less often than another learner of the study; see ``Quantity``."""
-        member = held.find_reference_model(self.reference)
-        if member is None:
+        against = held.name_reference(self.reference)
+        if not against:
             winner = held.problem.learner.codec.setting(held.models.best.members[0].model)[LEARNER]
             why = "no candidate of it could be completed"
             why = "it is the learner that was selected" if winner == self.reference else why
@@ -95,10 +93,10 @@ class Better(Quantity):
             return
         predicted = held.predict(rule), held.predict_by_reference(self.reference)
         wrong, missed = (each.label != held.rows.y for each in predicted)
-        compared = _compare(held, wrong, missed)
-        bound, rows = compared.bound(held.delta, held.copies), compared.won + compared.lost
+        compared = compare_rows(held, wrong, missed)
+        bound, rows = compared.bound(held, held.delta), compared.won + compared.lost
         claim = Claim(self, rule.name, bound, held.delta, "", errors=compared.lost, rows=rows)
-        yield _state(held, member, rule, compared, claim)
+        yield _state(held, against, rule, compared, claim)
 
     def describe(self, claim: Claim) -> str:
         """Say what a comparison proves, and what was counted, in a few words."""
@@ -137,29 +135,20 @@ def add_gate(held: HeldOutPredictions, claim: Claim) -> Claim:
         held: the rows held out, and the models.
         claim: which is ``guarded``.
     """
-    problem, y, rule = held.problem, held.rows.y, Rule(claim.classifier)
-    shares = claim.quantity.count(held, rule).shares if claim.quantity.weighs else None
+    y, rule = held.rows.y, Rule(claim.classifier)
+    shares = claim.quantity.count(held, rule).shares
     loss, gates = held.measure_loss(held.predict(rule).label), list[Gate]()
-    for number, constant in enumerate(list_constants(problem)):
+    for number, constant in enumerate(held.constants):
         of_constant = held.measure_loss(np.full(len(y), constant))
-        compared, flawless = (_compare(held, of, of_constant) for of in (loss, np.zeros(len(loss))))
+        compared, flawless = (compare_rows(held, of, of_constant) for of in (loss, np.zeros(len(loss))))
         bound, least = (
-            counts._replace(shares=shares).bound(claim.delta, held.copies) for counts in (compared, flawless)
+            counts._replace(shares=shares).bound(held, claim.delta) for counts in (compared, flawless)
         )
         gates.append(Gate(predicted=number, lost=compared.lost, won=compared.won, bound=bound, least=least))
+    if not gates:
+        return claim
     hardest = max(gates, key=lambda gate: gate.bound)
     return replace(claim, gate=replace(hardest, least=max(gate.least for gate in gates)))
-
-
-def list_constants(problem: Problem) -> Sequence[float]:
-    """Return what constants predict: each class, or of numbers the median of those to learn from."""
-    task = problem.task
-    if problem.clip is None:
-        return range(task.n_classes)
-    weights = task.units.weigh_rows(task.row_units)
-    if weights is None:
-        return [float(np.median(task.y))]  # else the least number that half of the groups are up to
-    return [float(np.quantile(task.y, 0.5, weights=weights, method="inverted_cdf"))]
 
 
 def foresee_gate(problem: Problem) -> Need:
@@ -172,7 +161,7 @@ def foresee_gate(problem: Problem) -> Need:
     measure = problem.measure(task.row_units)
     losses = [
         measure.measure_losses(task.y, np.full(task.n, constant)) / ONE
-        for constant in list_constants(problem)
+        for constant in HeldOutPredictions(problem, Models()).constants
     ]
 
     def prove(units: int) -> float:
@@ -181,7 +170,7 @@ def foresee_gate(problem: Problem) -> Need:
     return foresee_rows(problem, gate, delta, prove, most=MAX_CHECKED)
 
 
-def _compare(held: HeldOutPredictions, loss: NDArray[Any], against: NDArray[Any]) -> PairedCounts:
+def compare_rows(held: HeldOutPredictions, loss: NDArray[Any], against: NDArray[Any]) -> PairedCounts:
     """Return the winner and a model on the rows held out, from the loss of each row by both."""
     of_rows = np.subtract(loss, against, dtype=np.float64)
     _, units = np.unique(held.rows.row_units, return_inverse=True)
@@ -191,18 +180,13 @@ def _compare(held: HeldOutPredictions, loss: NDArray[Any], against: NDArray[Any]
     return PairedCounts(won, lost, differences, held.problem.has_losses)
 
 
-def _state(
-    held: HeldOutPredictions, member: Member, rule: Rule, compared: PairedCounts, claim: Claim
-) -> Claim:
+def _state(held: HeldOutPredictions, against: str, rule: Rule, compared: PairedCounts, claim: Claim) -> Claim:
     """Return a claim with its sentence: proven, or not yet and about how many rows it would take."""
-    problem, who, label = held.problem, rule.classifier(), claim.quantity.reference
-    setting = dict(problem.learner.codec.setting(member.model))
-    del setting[LEARNER]
-    against = f"the best of {label} ({Candidate(setting, member.k)}), fitted on the same rows"
+    problem, who = held.problem, rule.classifier()
     of, tie, proven_by = "new rows", "", "exact sign test"
     if compared.has_losses:
         of, tie = "of a new group's rows, on average,", " (by a fair coin where both or neither are)"
-        proven_by = name_loss_bound(len(compared.differences), "group")
+        proven_by = name_loss_bound(len(compared.differences), "group", held.drawn)
     wins = f"where one of the two alone is right{tie}, it is the former with probability {claim.says}"
     says = f"{who} misclassifies fewer {of} than {against}: {wins}"
     if claim.bound is None or claim.bound >= 0.5:
@@ -219,5 +203,4 @@ def _state(
         f"holdout: of {len(held.rows.y)} previously unused rows {compared.won} wrong by the latter alone and "
         f"{compared.lost} by the former alone, {proven_by}"
     )
-    given = GROUPS_OF_ONE_SOURCE if compared.has_losses else ONE_SOURCE
-    return claim.state(says, method, given)
+    return claim.state(says, method, held.state_premise(of_counts=False))

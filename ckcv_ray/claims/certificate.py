@@ -147,8 +147,78 @@ class NumberCounts(TypedDict):
     losses: tuple[float, ...]
 
 
+class Compared:
+    """Claims beside a constant, which an error has to be less than to be quoted."""
+
+    labels: tuple[Label, ...]
+
+    @property
+    def baseline(self) -> Baseline:
+        """The constant's error on the rows that claims rest on."""
+        raise NotImplementedError
+
+    @property
+    def _constant(self) -> str:
+        return f"always predicting {self.baseline.quote(self.labels)}"
+
+    def is_worthless(self, claim: Claim) -> bool:
+        """Return whether a claim about an error says nothing beyond a constant.
+
+        With a gate it does unless the rule is proven better than every constant; without one, unless the
+        bound is below the constant's error.
+        """
+        if claim.gate is not None:
+            return not claim.gate.passed
+        return claim.bound is None or claim.bound >= self.baseline.error
+
+    def compare(self, claim: Claim) -> str:
+        """Return a clause that compares a claim about an error with the baseline."""
+        figure, clip = self.baseline.figure, self.baseline.clip
+        said = f"wrong on {figure} of" if clip is None else f"off by {figure} on average on"
+        clause = f"{self._constant} is {said} the {self.baseline.on}"
+        if not self.is_worthless(claim):
+            return clause
+        if claim.gate is not None:
+            return f"{clause}, and that this is better than a constant is not proven"
+        return f"{clause}, so this says nothing beyond it"
+
+    def describe_gate(self, claim: Claim) -> str:
+        """Return a clause that says that a rule is proven better than every constant; "" if it is not."""
+        if claim.gate is None or self.is_worthless(claim):
+            return ""
+        says, counts = self._phrase(claim, claim.gate)
+        return f"{says}: proven, within the same {format_level(claim.delta)} ({counts})"
+
+    def doubt(self, claim: Claim) -> str:
+        """Return a sentence if a claim is about an error and says nothing beyond a constant; else ""."""
+        if not claim.quantity.guarded or not self.is_worthless(claim):
+            return ""
+        if claim.gate is None:
+            what = "error" if self.baseline.clip is None else "mean error"
+            return (
+                f"The bound {claim.limit} is not below {self.baseline.figure}, the {what} of "
+                f"{self._constant} on the {self.baseline.on}: it says nothing beyond that."
+            )
+        says, counts = self._phrase(claim, claim.gate)
+        unable = ", and these rows cannot prove it, even with none wrong" * (claim.gate.least >= 0.5)
+        return (
+            f"The bound {claim.limit} ({claim.classifier}) is a figure, not to be quoted alone: that "
+            f"it {says} is not proven{unable} ({counts})."
+        )
+
+    def _phrase(self, claim: Claim, gate: Gate) -> tuple[str, str]:
+        lost, won = pluralize(gate.lost, "row"), f"{gate.won:,}"
+        if self.baseline.clip is not None:
+            return f"is off by less than {self._constant}", f"further off: {lost}; {self._constant}: {won}"
+        by_weight = ", by weight," if claim.quantity.weighs else ""
+        return (
+            f"errs less often{by_weight} than always predicting any one class",
+            f"wrong alone: {lost}; always {quote_label(self.labels[gate.predicted])} alone: {won}",
+        )
+
+
 @dataclass(frozen=True, kw_only=True)
-class Certificate(Stored):
+class Certificate(Compared, Stored):
     """The claims of a result; identical in every value wherever and however the run was made.
 
     Attributes:
@@ -290,65 +360,6 @@ class Certificate(Stored):
             raise ValueError(f"confusion: expected a row and a column for each of {len(totals)} classes")
         if any(sum(line) > rows for line, rows in zip(self.confusion or (), totals, strict=False)):
             raise ValueError("confusion: it has more rows than there are")
-
-    @property
-    def _constant(self) -> str:
-        return f"always predicting {self.baseline.quote(self.labels)}"
-
-    def is_worthless(self, claim: Claim) -> bool:
-        """Return whether a claim about an error says nothing beyond a constant.
-
-        With a gate it does unless the rule is proven better than every constant; without one, unless the
-        bound is below the constant's error.
-        """
-        if claim.gate is not None:
-            return not claim.gate.passed
-        return claim.bound is None or claim.bound >= self.baseline.error
-
-    def compare(self, claim: Claim) -> str:
-        """Return a clause that compares a claim about an error with the baseline."""
-        figure, clip = self.baseline.figure, self.baseline.clip
-        said = f"wrong on {figure} of" if clip is None else f"off by {figure} on average on"
-        clause = f"{self._constant} is {said} the {self.baseline.on}"
-        if not self.is_worthless(claim):
-            return clause
-        if claim.gate is not None:
-            return f"{clause}, and that this is better than a constant is not proven"
-        return f"{clause}, so this says nothing beyond it"
-
-    def describe_gate(self, claim: Claim) -> str:
-        """Return a clause that says that a rule is proven better than every constant; "" if it is not."""
-        if claim.gate is None or self.is_worthless(claim):
-            return ""
-        says, counts = self._phrase(claim, claim.gate)
-        return f"{says}: proven, within the same {format_level(claim.delta)} ({counts})"
-
-    def doubt(self, claim: Claim) -> str:
-        """Return a sentence if a claim is about an error and says nothing beyond a constant; else ""."""
-        if not claim.quantity.guarded or not self.is_worthless(claim):
-            return ""
-        if claim.gate is None:
-            what = "error" if self.baseline.clip is None else "mean error"
-            return (
-                f"The bound {claim.limit} is not below {self.baseline.figure}, the {what} of "
-                f"{self._constant} on the {self.baseline.on}: it says nothing beyond that."
-            )
-        says, counts = self._phrase(claim, claim.gate)
-        unable = ", and these rows cannot prove it, even with none wrong" * (claim.gate.least >= 0.5)
-        return (
-            f"The bound {claim.limit} ({claim.classifier}) is a figure, not to be quoted alone: that "
-            f"it {says} is not proven{unable} ({counts})."
-        )
-
-    def _phrase(self, claim: Claim, gate: Gate) -> tuple[str, str]:
-        lost, won = pluralize(gate.lost, "row"), f"{gate.won:,}"
-        if self.baseline.clip is not None:
-            return f"is off by less than {self._constant}", f"further off: {lost}; {self._constant}: {won}"
-        by_weight = ", by weight," if claim.quantity.weighs else ""
-        return (
-            f"errs less often{by_weight} than always predicting any one class",
-            f"wrong alone: {lost}; always {quote_label(self.labels[gate.predicted])} alone: {won}",
-        )
 
     def list_cautions(self) -> list[str]:
         """Return a sentence for each reason not to rely on what is proven, or not to use F*."""

@@ -27,7 +27,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ckcv_ray.claims.better import add_gate, foresee_gate, list_constants
+from ckcv_ray.claims.better import add_gate, foresee_gate
 from ckcv_ray.claims.certificate import (
     HELD_OUT,
     LEARNING,
@@ -42,12 +42,10 @@ from ckcv_ray.claims.certificate import (
     describe_least,
 )
 from ckcv_ray.claims.error import Error, describe_weights
-from ckcv_ray.claims.judged import HeldOutPredictions
+from ckcv_ray.claims.judged import GROUPS_OF_ONE_SOURCE, ONE_SOURCE, HeldOutPredictions, Premise
 from ckcv_ray.claims.numbers import Clipped
 from ckcv_ray.claims.quantity import (
-    GROUPS_OF_ONE_SOURCE,
     MIN_OF_SUBGROUP,
-    ONE_SOURCE,
     Claim,
     Need,
     Quantity,
@@ -56,7 +54,7 @@ from ckcv_ray.claims.quantity import (
 from ckcv_ray.claims.recalls import Recall
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.core.arrays import ONE, ROUNDING, agree
-from ckcv_ray.core.bounds.betting import average_safe, bound_losses
+from ckcv_ray.core.bounds.betting import average_safe
 from ckcv_ray.core.bounds.binomial import MAX_CHECKED, clopper_pearson, count_without
 from ckcv_ray.core.percent import ceil_percent
 from ckcv_ray.core.quantities import parse_subgroup
@@ -249,7 +247,7 @@ def compute_baselines(problem: Problem) -> tuple[Baseline, ...]:
             error = float(np.mean(wrong)) if weights is None else fsum(weights[wrong]) / fsum(weights)
             made.append(Baseline(on, commonest, int(np.sum(wrong)), len(y), error))
         else:
-            (value,) = list_constants(problem)
+            (value,) = HeldOutPredictions(problem, Models()).constants
             losses = problem.measure(row_units).measure_losses(y, np.full(len(y), value))
             error = int(losses.sum()) / (ONE * len(losses))
             made.append(Baseline(on, 0, int(np.sum(y != value)), len(y), error, value, clip))
@@ -357,7 +355,8 @@ def claim_subgroups(held: HeldOutPredictions) -> Iterator[Claim]:
     problem, certification = held.problem, held.problem.certification
     if not certification.subgroups:
         return
-    y, classes, rule = held.rows.y, problem.task.classes, Rule(certification.rule_of_quantities)
+    y, classes = held.rows.y, problem.task.classes
+    rule = held.find_rule(certification.rule_of_quantities)
     of_all, losses = make_error(problem), held.measure_loss(held.predict(rule).label)
     for subgroups in map(parse_subgroup, certification.subgroups):
         parts = divide_rows(subgroups, problem.task, held.rows.X)
@@ -370,7 +369,8 @@ def claim_subgroups(held: HeldOutPredictions) -> Iterator[Claim]:
                 n, wrong, measured = len(drawn), int(np.sum(drawn)), None
                 bound: float | None = bound_count(wrong, n, delta)
                 if quantity.is_mean:
-                    wrong, bound, measured = 0, bound_losses(drawn, delta), float(np.sum(drawn)) / max(1, n)
+                    bound, measured = held.bound_losses(drawn, delta), float(np.sum(drawn)) / max(1, n)
+                    wrong = 0
                 bound = bound if int(part.rows.sum()) >= MIN_OF_SUBGROUP else None
                 claim = Claim(quantity, rule.name, bound, delta, "", label=label, errors=wrong, rows=n)
                 yield replace(claim, measured=measured, subgroup=part.name)
@@ -409,8 +409,8 @@ def claim_random_member(
     m_is = f"m = {size.n_select}{units.word('', ' groups')}"
     method += f", {name}, {pluralize(len(losses), 'split')}, {m_is}"
     given = units.word(
-        f"{ONE_SOURCE} and plain random splits",
-        f"{GROUPS_OF_ONE_SOURCE} and plain random splits of whole groups",
+        f"{ONE_SOURCE.given} and plain random splits",
+        f"{GROUPS_OF_ONE_SOURCE.given} and plain random splits of whole groups",
     )
     claim = Claim(make_error(problem), RANDOM.name, bound, problem.study.delta, "", certification=Paper.name)
     if claim.quantity.is_mean:
@@ -423,7 +423,7 @@ def claim_random_member(
         claim = replace(claim, errors=errors, rows=rows)
         method += f", {errors} of {rows} scored rows wrong"
     quantity, who = claim.quantity, RANDOM.classifier()
-    return claim.state(quantity.word(quantity.states, claim, problem.task, who=who), method, given)
+    return claim.state(quantity.word(quantity.states, claim, problem.task, who=who), method, Premise(given))
 
 
 def weight(problem: Problem, k: int, learner: int = 0) -> Fraction:

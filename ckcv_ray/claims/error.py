@@ -54,6 +54,50 @@ class Error(Quantity):
 
 @register_quantity
 @dataclass(frozen=True)
+class RowError(Quantity):
+    """How often rows of new groups are misclassified, where a group counts by its rows: E[size x] / E[size].
+
+    The largest size that a group can have is stated beforehand; the largest one found is no such limit.
+    """
+
+    most: float = argument(POSITIVE, "50", "the largest number of rows that a group can have")
+
+    name = "row_error"
+    phrase = "error of rows (groups of up to {0})"
+    measured_as = "{rate} wrong ({part:,} of {rows:,} {on})"
+    states = (
+        "a new row, in a group of at most {0}, is misclassified by {who} with probability {claim.says}: "
+        "groups count by their rows"
+    )
+    seen = "{claim.errors} of {claim.rows} rows of {units:,} previously unused groups wrong, {bound}"
+    at_most = is_mean = guarded = True
+    rows_alone = ""
+
+    def count(self, held: HeldOutPredictions, rule: Rule) -> Counts:
+        """Return the share wrong of each group, with the groups' sizes as shares of the largest."""
+        counts, sizes = Error().count(held, rule), np.unique(held.rows.row_units, return_counts=True)[1]
+        errors, rows = counts.errors or 0, counts.rows or 1
+        return counts._replace(measured=errors / rows, shares=(sizes / self.most)[held.order])
+
+    def check(self, problem: Problem) -> None:
+        """Raise InputError if rows are no groups, or a group is larger than is stated."""
+        units = problem.all_rows.units
+        if units.independent:
+            raise InputError(f"claim={self} counts groups by their rows: name their column with --group")
+        if (largest := int(np.bincount(units.row_units).max())) > self.most:
+            raise InputError(
+                f"claim={self} says that no group has more than {self.most:g} rows, and one of "
+                f"{units.name!r} has {largest:,}: state the largest that there can be, also among groups "
+                "that are not here"
+            )
+
+    def count_flawless(self, problem: Problem, n: int) -> Counts:
+        """Return that no row is wrong, in groups like those to learn from."""
+        return Counts(np.zeros(n), shares=np.resize(np.bincount(problem.task.row_units), n) / self.most)
+
+
+@register_quantity
+@dataclass(frozen=True)
 class WeightedError(Quantity):
     """The error where rows occur in proportion to weights, of which the largest is stated."""
 

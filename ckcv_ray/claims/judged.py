@@ -1,22 +1,35 @@
 """The rows that certify, and what each rule makes of them: asked once for all claims."""
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.core.arrays import ONE, Index, Values
+from ckcv_ray.core.bounds.betting import bound_losses
 from ckcv_ray.core.measures import ClippedErrors
 from ckcv_ray.learners.choice import LABEL
 from ckcv_ray.learners.ensemble import Ensemble, Member, Models, Prediction
-from ckcv_ray.study.problem import Problem
+from ckcv_ray.study.problem import Candidate, Problem
 from ckcv_ray.tables.task import TestRows
 
 Made = TypeVar("Made")
+
+
+class Premise(NamedTuple):
+    """What claims take for granted of the rows that they rest on, in the words of their statements."""
+
+    given: str  # begins them
+    over: str = "data and splits"  # what their probability is over
+    limits: str = ""  # ends them: what they do not say
+
+
+ONE_SOURCE = Premise("Assuming independent examples from one source")
+GROUPS_OF_ONE_SOURCE = Premise("Assuming independent groups of rows from one source")
 
 
 @dataclass(frozen=True)
@@ -72,6 +85,19 @@ class HeldOutPredictions:
         assert weights is not None
         return weights
 
+    @property
+    def drawn(self) -> bool:
+        """Whether the order of the units was drawn, independently of everything else."""
+        return True
+
+    def bound_losses(self, losses: Values, delta: float, shares: Values | None = None) -> float:
+        """Return the bound on the mean loss of units held out, (units,); see ``betting.bound_losses``."""
+        return bound_losses(losses, delta, shares, self.copies, self.drawn)
+
+    def state_premise(self, of_counts: bool) -> Premise:
+        """Return what is assumed of the rows held out; what is ``of_counts`` takes independence alone."""
+        return ONE_SOURCE if self.problem.task.units.independent else GROUPS_OF_ONE_SOURCE
+
     def measure_loss(self, predicted: NDArray[Any]) -> Values:
         """Return the loss of each row held out: 1 if it is wrong, or the clipped error by the clip."""
         y, clip = self.rows.y, self.problem.clip
@@ -79,6 +105,17 @@ class HeldOutPredictions:
             return np.asarray(predicted != y, float)
         losses = ClippedErrors(clip).measure_losses(y.astype(float), predicted.astype(float))
         return np.asarray(losses / ONE)
+
+    @property
+    def constants(self) -> Sequence[float]:
+        """What constants predict: each class, or of numbers the median of those to learn from."""
+        task = self.problem.task
+        if self.problem.clip is None:
+            return range(task.n_classes)
+        weights = task.units.weigh_rows(task.row_units)
+        if weights is None:
+            return [float(np.median(task.y))]  # else the least number that half of the groups are up to
+        return [float(np.quantile(task.y, 0.5, weights=weights, method="inverted_cdf"))]
 
     def find_rule(self, claim: str) -> Rule:
         """Return the rule that a claim by this name is about: of a quantity, the first rule that is named."""
@@ -108,6 +145,14 @@ class HeldOutPredictions:
         members = () if references is None else references.members
         setting = self.problem.learner.codec.setting
         return next((member for member in members if setting(member.model)[LABEL] == label), None)
+
+    def name_reference(self, label: str) -> str:
+        """Name the model of a learner that the winner is compared with; "" without one."""
+        if (member := self.find_reference_model(label)) is None:
+            return ""
+        setting = {**self.problem.learner.codec.setting(member.model)}
+        del setting[LABEL]
+        return f"the best of {label} ({Candidate(setting, member.k)}), fitted on the same rows"
 
     def predict_by_reference(self, label: str) -> Prediction:
         """Return what the model of a learner that the winner is compared with makes of the rows held out."""

@@ -21,7 +21,16 @@ from typing import ClassVar
 import numpy as np
 
 from ckcv_ray.claims.judged import HeldOutPredictions
-from ckcv_ray.claims.quantity import Claim, FixedSequence, Holds, Need, Quantity, Tally, foresee_rows
+from ckcv_ray.claims.quantity import (
+    Claim,
+    Counts,
+    FixedSequence,
+    Holds,
+    Need,
+    Quantity,
+    Tally,
+    foresee_rows,
+)
 from ckcv_ray.claims.recalls import (
     BINARY_RECALLS,
     ChosenCutOff,
@@ -80,16 +89,16 @@ class Predictive(Quantity):
             f"from a sensitivity of at least {floor_percent(recalls[0])} and a specificity of at least "
             f"{floor_percent(recalls[1])}, which hold together"
         )
-        yield self._write(claim, who, method)
+        yield self._write(claim, who, method, held)
 
     def foresee(self, problem: Problem) -> Iterator[Need]:
         """Yield nothing: it takes what the recalls take."""
         yield from ()
 
-    def _write(self, claim: Claim, who: str, method: str) -> Claim:
+    def _write(self, claim: Claim, who: str, method: str, held: HeldOutPredictions) -> Claim:
         meaning = self.meaning.format(label=claim.label, **vars(self))
         says = f"the {self.title} of {who} is {claim.says}: {meaning}"
-        return claim.state(says, method)
+        return claim.state(says, method, held.state_premise(self.of_counts))
 
     def doubt(self, claim: Claim) -> str:
         """Return a sentence if a constant reaches what is proven."""
@@ -145,7 +154,7 @@ class PredictiveValue(Predictive, Requirable):
             f"{len(tests.counts)} cut-offs passed in a fixed sequence; jointly with the recalls with "
             f"probability at least {format_level(2 * tests.delta)}"
         )
-        yield self._write(claim, claim.make_rule(held.problem).classifier(), method)
+        yield self._write(claim, claim.make_rule(held.problem).classifier(), method, held)
 
     def choose_cut_off(self, held: HeldOutPredictions, rule: Rule) -> ChosenCutOff:
         """Return the cut-off of the last test that passed."""
@@ -216,6 +225,43 @@ class NetBenefit(Predictive):
         """Return it for two recalls in [0, 1]; it increases in both."""
         right, wrong = self.prevalence * sensitivity, (1 - self.prevalence) * (1 - specificity)
         return right - wrong * self.worth / (1 - self.worth)
+
+
+@register_quantity
+class Precision(Quantity):
+    """The share of the rows classified as positive that are, as often as classes occur in their source."""
+
+    name = phrase = "precision"
+    two_classes = is_binomial = True
+    states = (
+        "the {claim.name} of {who} is {claim.says}: the probability that a new row that is classified as "
+        "positive is, where classes occur as often as in the source of these rows"
+    )
+    seen = "{claim.errors} of {claim.rows} previously unused rows classified as positive wrong, {bound}"
+    measured_as = "{rate} ({part:,} of {rows:,} {on} classified as positive)"
+
+    def count(self, held: HeldOutPredictions, rule: Rule) -> Counts:
+        """Return which of the rows classified as positive are not."""
+        positive = held.problem.positive
+        flagged = held.predict(rule).label[held.order] == positive
+        wrong = held.rows.y[held.order][flagged] != positive
+        return Counts(wrong.astype(float), int(np.sum(wrong)), len(wrong))
+
+    def bound(self, held: HeldOutPredictions, counts: Counts) -> tuple[float | None, str]:
+        """Return the bound on the share of wrong rows; None if none is classified as positive."""
+        return super().bound(held, counts) if counts.rows else (None, "and nothing can be counted")
+
+    def doubt(self, claim: Claim) -> str:
+        """Return a sentence: a constant reaches the share of the positive class."""
+        if claim.bound is None:
+            return ""
+        return "A precision is that where so many rows are positive: quote it with their share."
+
+    def foresee(self, problem: Problem) -> Iterator[Need]:
+        """Yield how many rows it takes, if as many are classified as positive as are."""
+        share = float(np.mean(problem.all_rows.y == problem.positive))
+        delta, of = problem.study.delta_of_claim, " classified as positive"
+        yield foresee_rows(problem, self, delta, of=of, share=share)
 
 
 def read_required(problem: Problem) -> float:

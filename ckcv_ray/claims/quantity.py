@@ -22,10 +22,10 @@ from typing import Annotated, Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 
-from ckcv_ray.claims.judged import HeldOutPredictions
+from ckcv_ray.claims.judged import HeldOutPredictions, Premise
 from ckcv_ray.claims.rules import CutOff, Rule
 from ckcv_ray.core.arrays import Mask, Values
-from ckcv_ray.core.bounds.betting import MAX_OPTIMISED, bound_losses
+from ckcv_ray.core.bounds.betting import MAX_OPTIMISED
 from ckcv_ray.core.bounds.binomial import (
     MAX_ROWS,
     MIN_DELTA,
@@ -45,10 +45,8 @@ from ckcv_ray.tables.columns import Label
 from ckcv_ray.tables.task import Task
 from ckcv_ray.validation import OPTIONAL, Count, Fraction, Limited, Probability, Stored
 
-ONE_SOURCE = "Assuming independent examples from one source"
-GROUPS_OF_ONE_SOURCE = "Assuming independent groups of rows from one source"
 NOTHING = "Nothing can be claimed for"  # begins the sentence of a claim that lacks rows
-METHOD = re.compile(r" \(([^()]*(\([^()]*\)[^()]*)*)\)\.$")  # at the end of a statement
+METHOD = re.compile(r" \(([^()]*(\([^()]*\)[^()]*)*)\)\.(?= |$)")  # ends the first sentence of a statement
 CLOPPER_PEARSON = "Clopper-Pearson"
 SAME_RATE = "assuming the same error rate (then with probability about one half)"
 MIN_OF_SUBGROUP = 10  # rows of a subgroup that is claimed: fewer prove no error below a quarter
@@ -200,10 +198,10 @@ class Claim(Stored):
         cut_off = None if self.cut_off is None else CutOff(self.cut_off, problem.positive)
         return Rule(self.classifier, cut_off=cut_off)
 
-    def state(self, says: str, method: str, given: str = ONE_SOURCE) -> "Claim":
+    def state(self, says: str, method: str, premise: Premise) -> "Claim":
         """Return it with its sentence: what it assumes, its delta, what it says, and how it was obtained."""
-        sure = f"with probability at least {format_level(self.delta)} over data and splits"
-        return replace(self, statement=f"{given}, {sure}, {says} ({method}).")
+        sure = f"with probability at least {format_level(self.delta)} over {premise.over}"
+        return replace(self, statement=f"{premise.given}, {sure}, {says} ({method}).{premise.limits}")
 
     def give_up(self, subject: str, why: str) -> "Claim":
         """Return it without a bound, with a sentence that says why nothing can be claimed for a subject."""
@@ -220,8 +218,7 @@ class Claim(Stored):
         """
         quantity = self.quantity
         fixed = self.cut_off is None or is_fixed_for(str(quantity), required)
-        counted = quantity.is_binomial and (quantity.is_error or quantity.by_class)
-        if not (self.held_out and counted and fixed and self.rows) or self.bound is None:
+        if not (self.held_out and quantity.of_counts and fixed and self.rows) or self.bound is None:
             return None
         return bound_both_sides(self.part, self.rows, delta)
 
@@ -324,6 +321,11 @@ class Quantity(Declared):
         return core_schema.no_info_after_validator_function(read_quantity, core_schema.str_schema())
 
     @property
+    def of_counts(self) -> bool:
+        """Whether its errors are binomial, given its rows, whatever each row's own chance of being wrong."""
+        return self.is_binomial and (self.is_error or self.by_class)
+
+    @property
     def side(self) -> str:
         """On which side of the limit it is proven to be: "at most", or "at least"."""
         return "at most" if self.at_most else "at least"
@@ -353,8 +355,8 @@ class Quantity(Declared):
         """
         if self.is_binomial and not held.problem.has_losses:
             return bound_wrong(held, counts.losses > 0, held.delta)
-        bound = bound_losses(counts.losses, held.delta, counts.shares, held.copies)
-        return bound, name_loss_bound(len(counts.losses), held.problem.task.unit)
+        bound = held.bound_losses(counts.losses, held.delta, counts.shares)
+        return bound, name_loss_bound(len(counts.losses), held.problem.task.unit, held.drawn)
 
     def word(self, phrase: Phrase, claim: Claim, task: Task, **values: str | int) -> str:
         """Return a phrase about a claim, for rows like those of a task."""
@@ -375,8 +377,8 @@ class Quantity(Declared):
         if bound is None:
             yield claim.give_up(f"the {claim.name} of {who}", f"holdout: {seen}.")
         else:
-            given = task.units.word(ONE_SOURCE, GROUPS_OF_ONE_SOURCE)
-            yield claim.state(self.word(self.states, claim, task, who=who), f"holdout: {seen}", given)
+            premise = held.state_premise(self.of_counts)
+            yield claim.state(self.word(self.states, claim, task, who=who), f"holdout: {seen}", premise)
 
     def measure(self, claim: Claim, on: str, mean: float, task: Task) -> str:
         """Say what was measured of what a claim is about; "" if nothing was.
@@ -465,9 +467,9 @@ def read_quantity(name: str) -> Quantity:
     return cast(Quantity, quantity)
 
 
-def name_loss_bound(m: int, unit: str) -> str:
-    """Return what bounds the mean of the losses of m units held out, each a "row" or a "group"."""
-    if m <= MAX_OPTIMISED:
+def name_loss_bound(m: int, unit: str, drawn: bool = True) -> str:
+    """Return what bounds the mean loss of m units, each a "row" or a "group", whose order was ``drawn``."""
+    if m <= MAX_OPTIMISED or not drawn:
         return f"optimised bet on the {unit}s"
     return f"betting on the {unit}s in the order drawn"
 

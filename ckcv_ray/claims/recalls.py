@@ -143,7 +143,8 @@ class Recall(Quantity):
             f"the {claim.name} of {who} is {claim.says}: the probability that a new row of class {label!r} "
             "is classified correctly, whatever the share of this class"
         )
-        return claim.state(says, f"{seen}, {name}{jointly if together > 1 else ''}")
+        method = f"{seen}, {name}{jointly if together > 1 else ''}"
+        return claim.state(says, method, held.state_premise(self.of_counts))
 
     def foresee(self, problem: Problem) -> Iterator[Need]:
         """Yield how many rows of each class it takes; none where a predictive value says so."""
@@ -249,7 +250,7 @@ class Auc(Quantity):
             "shares of the classes"
         )
         seen = f"holdout: {errors} of {units} disjoint pairs of previously unused rows not in order of score"
-        yield claim.state(says, f"{seen}, {name}")
+        yield claim.state(says, f"{seen}, {name}", held.state_premise(self.of_counts))
 
     def doubt(self, claim: Claim) -> str:
         """Return a sentence if a guess, whose AUC is one half, reaches what is proven."""

@@ -21,6 +21,7 @@ MAX_DIGITS = 18
 ONE_MODEL = {  # rules of one model, which belongs to no split
     "refit": "the model fitted on the learning rows",
     "full": "the model fitted on all rows",
+    "given": "it",  # of a file of predictions, whose premise says what it is
 }
 
 
@@ -136,8 +137,8 @@ class Rule:
                 return "a member of F* drawn independently for each row"
             case "vote":
                 return "the majority vote of F*"
-            case "refit" | "full":
-                return ONE_MODEL[self.name]
+            case name if name in ONE_MODEL:
+                return ONE_MODEL[name]
         return f"the member of F* fitted on split {find_member(self.name)}"
 
 

@@ -129,6 +129,7 @@ COMMANDS = {  # and their help
     "compare": "Prove on judged rows that a run errs less often than another one, or not more often by a "
     "margin.",
     "watch": "Compare live rows, once their labels are known, with what a finished run has certified.",
+    "judge": "Prove how often somebody else's predictions are wrong, from a table of labels and predictions.",
     "plan": "Estimate the evaluations, memory and time that a study needs, without running it.",
     "status": "Show the result of a finished run, or the progress of an unfinished one.",
     "list": "List the run folders in a folder and below it: what they are about, and what may be quoted.",
@@ -144,7 +145,7 @@ ELSEWHERE = {  # the module of a command, and its function, if they are called o
 }
 PANELS = {  # of ``ckcv --help``, with their commands
     "Everyday": ("run", "report", "predict", "verify", "evaluate"),
-    "Later": ("compare", "watch"),
+    "Later": ("compare", "watch", "judge"),
     "Look": ("plan", "status", "list"),
     "Hand over": ("export",),
 }
@@ -201,6 +202,7 @@ is proven about its error on new rows. Everything is kept in a run folder.
     ckcv predict patients_run new.csv
     ckcv watch patients_run labels.csv
     ckcv verify patients_run
+    ckcv judge test.csv --label outcome --prediction answer
     ckcv compare patients_run patients_run_2 --rows judged.csv
     ckcv report patients_run
     ckcv evaluate patients.csv --target outcome --learner forest

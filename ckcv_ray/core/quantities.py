@@ -7,6 +7,7 @@ of other packages come by the entry point ``GROUP``. What a study may not ask fo
 declared.
 """
 
+import re
 from collections.abc import Callable
 from contextlib import suppress
 from csv import reader
@@ -27,6 +28,7 @@ GROUP = "ckcv_ray.quantities"
 FAMILIES = "ckcv_ray.claims"  # the package whose modules register the quantities
 QUANTITIES: dict[str, type["Declared"]] = {}
 MAX_BINS = 20  # of a column of numbers, into subgroups
+NUMBER = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,15})?", re.ASCII)
 T = TypeVar("T")
 Kind = TypeVar("Kind", bound="type[Declared]")
 
@@ -208,21 +210,28 @@ class Subgroups(NamedTuple):
     """Groups of rows by the values of a column."""
 
     column: str
-    bins: int  # of numbers, into how many groups of about equal numbers of rows; 0 if not asked for
+    bins: int = 0  # of numbers, into how many groups of about equal numbers of rows; 0 if not asked for
+    edges: tuple[float, ...] = ()  # of numbers, where groups begin; ascending, none if not asked for
 
     def __str__(self) -> str:
-        return f"{self.column}:{self.bins}" if self.bins else self.column
+        divided = ",".join(map(repr, self.edges)) or (str(self.bins) if self.bins else "")
+        return f"{self.column}:{divided}" if divided else self.column
 
 
 def parse_subgroup(text: str) -> Subgroups:
-    """Parse the name of a column, with the number of bins after a colon if there is one.
+    """Parse the name of a column, with a number of bins, or edges as "40,65" or "40.0", after a colon.
 
     Raises:
-        InputError: there are fewer than two bins, or more than ``MAX_BINS``.
+        InputError: there are fewer than two bins, or more than ``MAX_BINS``, or edges do not ascend.
     """
     column, mark, digits = text.rpartition(":")
-    if not mark or not (digits.isascii() and digits.isdigit()):
-        return Subgroups(text, 0)
+    if not mark or not all(map(NUMBER.fullmatch, digits.split(","))):
+        return Subgroups(text)
+    if not digits.isdigit():
+        edges = tuple(map(float, digits.split(",")))
+        if edges != tuple(sorted(set(edges))):
+            raise InputError(f"subgroups={quote(text)}: edges ascend, such as {column}:40,65")
+        return Subgroups(column, edges=edges)
     return Subgroups(column, integer(f"subgroups={text}: bins", int(digits[:6]), least=2, most=MAX_BINS))
 
 
@@ -233,8 +242,13 @@ def parse_subgroups(option: str, value: object) -> tuple[str, ...]:
         InputError: as ``parse_subgroup``, or a column is named twice.
     """
     listed = next(reader([value])) if isinstance(value, str) and value else value or ()
-    texts = sequence(option, listed, least=0, kind="columns")
-    parsed = [parse_subgroup(str(text)) for text in texts]
+    texts = list[str]()
+    for text in map(str, sequence(option, listed, least=0, kind="columns")):
+        if texts and NUMBER.fullmatch(text) and NUMBER.fullmatch(texts[-1].rpartition(":")[2].split(",")[-1]):
+            texts[-1] += f",{text}"  # another edge
+        else:
+            texts.append(text)
+    parsed = [*map(parse_subgroup, texts)]
     names = [subgroup.column for subgroup in parsed]
     if twice := [name for name in names if names.count(name) > 1]:
         raise InputError(f"{option} names column {quote(twice[0])} twice: name it once")

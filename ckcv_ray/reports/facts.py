@@ -349,8 +349,9 @@ def _format_plain(value: object) -> str:
     return f"{value:{form}}"
 
 
-def _tell_classes(
-    result: Result,
+def tell_classes(
+    labels: Sequence[Label],
+    positive: int,
     counts: NDArray[np.int64],
     delta: float,
     fixed: Collection[str] = (),
@@ -360,7 +361,7 @@ def _tell_classes(
     """Tell what a rule makes of the rows of each class.
 
     Args:
-        result: what it is of.
+        labels, positive: the classes, and the number of the positive one of two.
         counts: rows by class and predicted class, the undecided last, (n_classes, n_classes + 1).
         delta: probability with which an interval may miss.
         fixed: which of ``BY_CLASS`` have exact intervals.
@@ -371,7 +372,7 @@ def _tell_classes(
     def bound(part: int, whole: int) -> str | None:
         return format_ends(*bound_both_sides(part, whole, delta)) if fixed and whole else None
 
-    labels, total, positive = result.task.classes, int(counts.sum()), result.problem.positive
+    total = int(counts.sum())
     order, names = [*range(len(labels))], ["sensitivity"] * len(labels) + ["ppv"] * len(labels)
     if len(labels) == 2:
         order, names = [positive, 1 - positive], [*BY_CLASS]
@@ -791,7 +792,9 @@ def _tell_performance(result: Certified, judged: Judged | None) -> Section:
         if first.cut_off is not None:  # it depends on the labels of these rows: so do PPV and NPV at it
             fixed = [name for name in fixed[:2] if quantity.is_fixed_for(name, result.problem.required)]
         fixed = fixed if first.held_out and result.task.units.independent else []
-        wrong, tables = _tell_classes(result, counts, result.study.delta, fixed, proven, level)
+        wrong, tables = tell_classes(
+            result.task.classes, result.problem.positive, counts, result.study.delta, fixed, proven, level
+        )
         told.append(wrong)
     for baseline in c.baselines[:-1]:
         counted = result.task.target.word(f" ({baseline.errors:,} of {baseline.rows:,})", "")
@@ -1194,7 +1197,7 @@ def _tell_performance_of_scores(result: Scored, judged: Judged | None) -> Sectio
     if not result.task.classes:
         return Section("performance", "Performance", [counted])
     counts = tabulate_predictions(judged.y, judged.label, result.task.n_classes)
-    wrong, tables = _tell_classes(result, counts, MISS)
+    wrong, tables = tell_classes(result.task.classes, result.problem.positive, counts, MISS)
     return Section("performance", "Performance by class", [counted, wrong], tables)
 
 

@@ -39,6 +39,7 @@ from ckcv_ray.runs.scored import Scored
 from ckcv_ray.storage import formats
 from ckcv_ray.storage.folder import MANIFEST, RunFolder
 from ckcv_ray.storage.pages import check_page, write_report
+from ckcv_ray.tables.task import Task
 
 LINE_WIDTH = 80  # characters of a line of the first screen
 INDENT, WIDE_INDENT = 10, 16  # of texts after names, on the first screen and in details
@@ -67,8 +68,13 @@ def summarize(result: Result, details: bool = False, folder: str = "") -> str:
     """
     name = shlex.quote(folder)
     sections = [_place(section, name if folder else "") for section in facts(result, most=DETAILS)]
-    if not details and result.claims:
-        command = f"ckcv status {name} --details" if folder else "summary(details=True)"
+    command = f"ckcv status {name} --details" if folder else "summary(details=True)"
+    return show_text(sections, details, command if result.claims else "")
+
+
+def show_text(sections: Sequence[Section], details: bool, command: str = "") -> str:
+    """Return sections as text; the first screen is cut to its length if a ``command`` shows more."""
+    if command and not details:
         sections = _shorten(sections, command)
     levels = [FIRST, DETAILS] if details else [FIRST]
     text = _fill("terminal.txt", sections=sections, levels=levels)
@@ -148,7 +154,12 @@ def make_card(result: Result) -> str:
 def make_plan_card(plan: Plan) -> str:
     """Return what a notebook shows of a plan: what it takes, and the rows that claims need."""
     told = [Fact("verdict", plan.counts, FIRST), *(Fact(*cost, FIRST) for cost in plan.costs.items())]
-    return _fill("card.html", told=told, bars=[], label="plan", text="\n".join(plan.list_needs()))
+    return fill_card(told, "plan", "\n".join(plan.list_needs()))
+
+
+def fill_card(told: Sequence[Fact], label: str, text: str = "") -> str:
+    """Return facts, and a text, as a notebook shows them; the label names what they are of."""
+    return _fill("card.html", told=told, bars=(), label=label, text=text)
 
 
 def report(
@@ -224,22 +235,62 @@ def make_page(
     if short:
         by_name = {section.name: section for section in rest}
         rest = [_cut_section(by_name[name], names) for name, names in SHORT.items() if name in by_name]
+    origin = f"ckcv {result.study.command} {result.run_id}"
+    heading = [
+        f"finished {result.execution['finished']}",
+        f"author: {author}" if author else "author not named",
+        origin,
+        f"ckcv_ray {result.execution.get('package', 'of unknown version')}",
+    ]
+    return fill_page(
+        _make_title(result, title),
+        heading,
+        [*top, *rest],
+        result.task,
+        origin,
+        f"ckcv report from the files of run {result.run_id}",
+        level=level,
+        purpose=purpose,
+        short=short,
+    )
+
+
+def fill_page(
+    title: str,
+    heading: Sequence[str],
+    sections: Sequence[Section],
+    task: Task,
+    origin: str,
+    maker: str,
+    level: str = "",
+    purpose: str = "",
+    short: bool = False,
+) -> str:
+    """Return a page of sections, of which those of the first screen are named in ``TOP``.
+
+    Args:
+        title, heading: what stands above them.
+        sections: what it tells.
+        task: what rows are like.
+        origin: names what it is of, in the title of the window.
+        maker: made it, and of what.
+        level: of what is proven; "" if nothing is.
+        purpose: paragraphs that say what the model is for.
+        short: whether it is a single page.
+    """
+    top, rest = _divide(sections)
     return _fill(
         "page.html",
-        title=_make_title(result, title),
-        heading=[
-            f"finished {result.execution['finished']}",
-            f"author: {author}" if author else "author not named",
-            f"ckcv {result.study.command} {result.run_id}",
-            f"ckcv_ray {result.execution.get('package', 'of unknown version')}",
-        ],
+        title=title,
+        heading=heading,
         purpose=purpose,
         short=short,
         top=top,
         rest=rest,
         level=level,
-        task=result.task,
-        run_id=result.run_id,
+        task=task,
+        origin=origin,
+        maker=maker,
     )
 
 

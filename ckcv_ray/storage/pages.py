@@ -56,7 +56,7 @@ def _is_intact(page: bytes) -> bool:
 
 
 def write_page(
-    files: Files,
+    files: Files | None,
     out: str | PathLike[str],
     content: bytes | pa.Buffer,
     what: str,
@@ -75,12 +75,12 @@ def write_page(
 
 
 def check_page(
-    files: Files, out: str | PathLike[str], what: str, is_ours: Callable[[Path], bool] = is_written
+    files: Files | None, out: str | PathLike[str], what: str, is_ours: Callable[[Path], bool] = is_written
 ) -> None:
     """Raise InputError if writing a file would replace anything but one that this package wrote.
 
     Args:
-        files: of the run folder.
+        files: of the run folder; None if the page is of no run.
         out: path of the file.
         what: what such a file is, for the message.
         is_ours: returns whether a file is one that may be replaced. The report in the folder always may.
@@ -91,7 +91,7 @@ def check_page(
     final = as_path("out", out)
     if not final.is_file() and final.exists():
         raise InputError(f"cannot write {str(out)!r}: it is not a file")
-    inside = files.inside(final)
+    inside = None if files is None else files.inside(final)
     if inside not in (None, REPORT):
         raise InputError(f"out={str(out)!r} is in the run folder, where it can only be {REPORT}")
     if inside is None and final.is_file() and not is_ours(final):

@@ -55,8 +55,8 @@ def divide_rows(subgroups: Subgroups, task: Task, X: Rows) -> list[Subgroup]:
     column, learned, values = list(task.schema)[position], task.X[:, position], X[:, position]
     name = column.name[:LONGEST_OF_SUBGROUP]
     if column.kind is ColumnKind.CATEGORY:
-        if subgroups.bins:
-            raise InputError(f"subgroups={subgroups}: {name!r} has categories: leave :{subgroups.bins} out")
+        if subgroups.bins or subgroups.edges:
+            raise InputError(f"subgroups={subgroups}: {name!r} has categories: name the column alone")
         if len(column.levels) > MAX_SUBGROUPS:
             raise InputError(
                 f"subgroups={subgroups}: {name!r} has {len(column.levels):,} categories, more than rows can "
@@ -77,15 +77,16 @@ def divide_rows(subgroups: Subgroups, task: Task, X: Rows) -> list[Subgroup]:
 def _list_bins(
     subgroups: Subgroups, name: str, learned: Values, values: Values, form: Callable[[Values], list[str]]
 ) -> Iterator[Subgroup]:
-    """Yield bins with edges at quantiles of the learning rows; of few different numbers, one for each."""
+    """Yield bins with edges as asked, or at quantiles of the learning rows; of few numbers, one for each."""
     distinct = np.unique(learned)
-    if not subgroups.bins and len(distinct) <= USUAL_BINS:
+    if not subgroups.bins and not subgroups.edges and len(distinct) <= USUAL_BINS:
         for text, value in zip(form(distinct), distinct, strict=True):
             yield Subgroup(f"{name} = {text}", values == value)
         yield Subgroup(f"{name}: none of these", ~np.isnan(values) & ~np.isin(values, distinct))
         return
     bins = subgroups.bins or USUAL_BINS
     edges = np.quantile(learned, np.arange(1, bins) / bins) if len(learned) else np.zeros(bins - 1)
+    edges = np.array(subgroups.edges) if subgroups.edges else edges
     if subgroups.bins and (len(np.unique(edges)) < len(edges) or len(distinct) < bins):
         raise InputError(
             f"subgroups={subgroups}: {bins} bins of {name!r} would have equal edges, since many rows have "

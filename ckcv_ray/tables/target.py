@@ -192,6 +192,30 @@ class ClassTarget(Target):
             raise ValueError("loss has values other than 0 and 1")
 
 
+def match_labels(
+    column: pa.ChunkedArray, name: str, classes: tuple[Label, ...]
+) -> tuple[Classes, list[Label]]:
+    """Return the class numbers of predicted labels, -1 for what is no class, and the labels that are none.
+
+    Raises:
+        InputError: a label differs from a class by case or spaces alone.
+    """
+    values, codes = _encode(column, name)
+    texts = [str(label) for label in classes]
+    alike, folded = positions_by_value(texts), positions_by_value(texts, fold_text)
+    numbers = [-1 if value is None else alike.get(canonical_text(str(value)), -1) for value in values]
+    strange = [
+        value for value, number in zip(values, numbers, strict=True) if number < 0 and value is not None
+    ]
+    for value in strange:
+        if (near := folded.get(fold_text(str(value)))) is not None:
+            raise InputError(
+                f"column {name!r} holds {value!r}, which differs from the label {classes[near]!r} by case or "
+                "spaces alone: write both in one way"
+            )
+    return np.array(numbers, np.int32)[codes], strange
+
+
 def find_known(column: pa.ChunkedArray, name: str, gaps: Collection[str]) -> Mask:
     """Return which cells of a column of labels, or of numbers to predict, are none of these ``gaps``."""
     values, codes = _encode(column, name)

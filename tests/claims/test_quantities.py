@@ -104,6 +104,31 @@ class TestErrorOfGroups(QuantityContract):
     perfect = (0, 0, 1, 1)
 
 
+class TestErrorOfRows(QuantityContract):
+    """Groups of two rows, that a group of four could outweigh."""
+
+    claim = "row_error:4"
+    kinds = TestErrorOfGroups.kinds
+    laws = TestErrorOfGroups.laws
+    worse = TestErrorOfGroups.worse
+    units = 4
+    perfect = (0, 0, 1, 1)
+    is_known = False
+
+    def find_risk(self, claim: Claim, law: Law) -> float:
+        return self.measure_error(claim, law)
+
+
+class TestPrecision(OfClasses):
+    claim = together = "precision"
+    lack = "and nothing can be counted"
+    worse = ((0, 3),)
+    is_known = False
+
+    def find_risk(self, claim: Claim, law: Law) -> float:
+        return law[3] / (law[0] + law[3])
+
+
 class TestSensitivity(OfClasses):
     claim = "sensitivity"
     lack = "there are no held-out rows of class 1."

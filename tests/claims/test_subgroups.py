@@ -126,7 +126,7 @@ def test_subgroups_that_are_all_small_claim_nothing():
     [
         ("y", "'y' is the target", make_task()),
         ("height", "'height' is no column that is learned from", make_task()),
-        ("ward:2", "'ward' has categories: leave :2 out", make_task()),
+        ("ward:2", "'ward' has categories: name the column alone", make_task()),
         ("stage:5", "5 bins of 'stage' would have equal edges", make_task()),
         ("age:1", "is below 2, the minimum", make_task()),
         ("age:21", "is above 20, the maximum", make_task()),

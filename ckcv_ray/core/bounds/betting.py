@@ -127,6 +127,7 @@ def average_safe(losses: ArrayLike, m: int, delta: float) -> float:
 
 BISECTIONS = 40  # a bound is a multiple of 2**-40
 FACTOR_ROUNDING = 2.0**-49  # relative error of a factor, times p
+MANY = 1 << 16  # more units than this have losses in multiples of its inverse, rounded up
 MAX_OPTIMISED = 30  # units up to which the optimised bet is the closer one
 
 
@@ -200,6 +201,10 @@ def bound_by_optimised_bet(
         InputError: as for ``bound_by_betting``.
     """
     x, a = _check(losses, delta, shares)
+    kept, times = binomial.count_without(copies, len(x)), np.ones(len(x))
+    if len(x) > MANY and shares is None and not copies:  # equal ones together, rounded up
+        times = np.bincount(np.ceil(MANY * x).astype(np.intp), minlength=MANY + 1).astype(np.float64)
+        x, a, kept = np.arange(MANY + 1) / MANY, np.ones(MANY + 1), MANY + 1
 
     def is_covered(p: float) -> bool:
         """Return whether no bet against p is worth more than 1 / delta, whatever the rounding.
@@ -207,28 +212,33 @@ def bound_by_optimised_bet(
         A bet is a multiple, up to 1 / (1 - p), of the gains a_t (p - x_t). A search for the best one that
         stops early finds a smaller wealth, so that bounds err upwards.
         """
-        gains = np.sort(a * (p - x))[: binomial.count_without(copies, len(x))]
-        best, _ = _bisect(lambda bet: bool((gains / (1 + bet * gains)).sum() > 0), 0.0, 1 / (1 - p))
+        gains = a * (p - x)
+        order = np.argsort(gains)[:kept]
+        gains, n = gains[order], times[order]
+        best, _ = _bisect(lambda bet: bool((n * gains / (1 + bet * gains)).sum() > 0), 0.0, 1 / (1 - p))
         factors = 1 + best * gains
-        return not np.sum(np.log(factors) - FACTOR_ROUNDING * (1 + 1 / factors)) > log(1 / delta)
+        return not np.sum(n * (np.log(factors) - FACTOR_ROUNDING * (1 + 1 / factors))) > log(1 / delta)
 
     return _bisect(is_covered, 0.0, 1.0)[1]
 
 
-def bound_losses(losses: ArrayLike, delta: float, shares: ArrayLike | None = None, copies: int = 0) -> float:
+def bound_losses(
+    losses: ArrayLike, delta: float, shares: ArrayLike | None = None, copies: int = 0, drawn: bool = True
+) -> float:
     """Return the bound on the expected loss of a classifier from one set of units, by the closer bet.
 
-    Up to ``MAX_OPTIMISED`` units, and where some may be copies, that is the optimised bet; else the bets in
-    the order drawn.
+    Up to ``MAX_OPTIMISED`` units, and where some may be copies or no order was drawn, that is the optimised
+    bet; else the bets in the order drawn.
 
     Args:
         losses, delta, shares: as for ``bound_by_betting``.
         copies: as for ``bound_by_optimised_bet``.
+        drawn: whether the order of the losses was drawn independently of everything else.
 
     Raises:
         InputError: as for ``bound_by_betting``.
     """
-    if copies or np.size(losses) <= MAX_OPTIMISED:
+    if copies or not drawn or np.size(losses) <= MAX_OPTIMISED:
         return bound_by_optimised_bet(losses, delta, shares, copies)
     return bound_by_betting(losses, delta, shares)
 

@@ -81,15 +81,16 @@ def compute_sign_p(differences: Differences) -> float:
     return float(scipy.special.betainc(below, above + 1.0, 0.5)) if below else 1.0
 
 
-def bound_difference(differences: Differences, level: float, method: str) -> float:
+def bound_difference(differences: Differences, level: float, method: str, drawn: bool = True) -> float:
     """Return the upper bound on D, by "clopper_pearson" or "betting", at most 1.
 
     Args:
         differences: see ``judge_differences``; 1, 0 or -1 for "clopper_pearson".
         level: probability that the bound fails.
+        drawn: whether the order of the units was drawn.
     """
     if method == BETTING:
-        return 2 * bound_losses((1 + differences) / 2, level) - 1
+        return 2 * bound_losses((1 + differences) / 2, level, drawn=drawn) - 1
     n, below, above = len(differences), np.sum(differences < 0), np.sum(differences > 0)
     least = 1 - clopper_pearson(int(n - below), n, level / 2)  # a lower bound on what only the second errs
     return float(clopper_pearson(int(above), n, level / 2) - least)

@@ -1,0 +1,421 @@
+"""Judge predictions that somebody else made: what labels and predictions prove, and what they show.
+
+Everything is computed by the quantities that a run claims, on rows that all certify (``claims.given``).
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from os import PathLike
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import ArrayLike, NDArray
+
+from ckcv_ray.claims.certificate import HELD_OUT, Baseline, Compared, describe_guesses
+from ckcv_ray.claims.certify import claim_subgroups, prove
+from ckcv_ray.claims.given import GIVEN, GivenPredictions, reword
+from ckcv_ray.claims.quantity import Acceptance, Claim, decide, describe_decisions, format_ends
+from ckcv_ray.claims.rules import CutOff
+from ckcv_ray.core.percent import format_level, format_row, round_bound
+from ckcv_ray.errors import InputError, cut_list, pluralize
+from ckcv_ray.reports.facts import CAUTION, DETAILS, FIRST, Fact, FactTable, Section, drop_empty, tell_classes
+from ckcv_ray.reports.render import fill_card, fill_page, show_text
+from ckcv_ray.storage.pages import add_checksum, write_page
+from ckcv_ray.study.study import Study
+from ckcv_ray.tables.columns import Label
+from ckcv_ray.tables.predictions import PredictionColumns, read_predictions
+from ckcv_ray.validation import quote, sequence
+
+ERROR = "refit"  # the name by which a study claims an error
+RENAMED = {"error": ERROR, "ppv": "precision"}  # as they are asked for, where no prevalence is stated
+AUC = "auc"
+MAX_STRANGE = 5  # labels that are named
+NOT_COVERED = (
+    "rows that are related to each other, unless --group names which",
+    "rows that were looked at while the predictions were made, or chosen by them",
+    "a number of rows that was fixed by looking at figures",
+    "a second claim made after seeing these figures, or another group looked at",
+    "a source that changes",
+)
+
+
+class Asked(NamedTuple):
+    """What is to be claimed of predictions; see ``judge``."""
+
+    claim: str | Sequence[str] = ()
+    cut_off: float | None = None
+    positive: Label | None = None
+    require: str = ""
+    accept: str | Sequence[str] = ()
+    clip: float | None = None
+    baseline: float | None = None
+    largest_group: float | None = None
+    delta: float = 0.05
+    seed: int | str = 0
+    empty_wrong: bool = False
+
+    def list_claims(self, columns: PredictionColumns) -> tuple[str, ...]:
+        """Return what is claimed: the error, or the AUC of scores alone, unless something is named.
+
+        Raises:
+            InputError: a claim is about predictions, and there are only scores.
+        """
+        listed = self.claim.split(",") if isinstance(self.claim, str) and self.claim else self.claim or ()
+        named = [
+            RENAMED.get(str(name), str(name)) for name in sequence("claim", listed, least=0, kind="names")
+        ]
+        predicted = columns.prediction is not None or self.cut_off is not None
+        if self.largest_group is not None:
+            named.insert(0, f"row_error:{self.largest_group:g}")
+        if not named and not self.require:
+            named = [ERROR if predicted else AUC]
+        if columns.against is not None:
+            named.append(f"better:{columns.against}")
+        about = [name for name in named if name != AUC and not (predicted or self.require)]
+        if about:
+            raise InputError(
+                f"claim={about[0].replace(ERROR, 'error')} is about predictions, and there are only scores: "
+                "name their column with --prediction, or a --cut-off that was fixed beforehand"
+            )
+        return tuple(dict.fromkeys(named))
+
+    def make_study(self, columns: PredictionColumns) -> Study:
+        """Return the study that says what is claimed.
+
+        Raises:
+            InputError: a value is out of its range, or two exclude each other.
+        """
+        of_numbers = {} if self.clip is None else {"clip": self.clip}
+        claims = self.list_claims(columns)
+        if self.empty_wrong and claims != (ERROR,):
+            raise InputError("empty_wrong counts rows for the error alone: claim nothing else")
+        return Study.of(
+            learner="linear" if self.clip is None else "ridge",
+            certify="holdout",
+            claim=claims or (ERROR,),
+            positive=self.positive,
+            require=self.require,
+            accept=self.accept,
+            subgroups=columns.subgroups,
+            delta=self.delta,
+            seed=self.seed,
+            **of_numbers,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Judgement(Compared):
+    """What predictions prove, and show, of whatever made them.
+
+    Attributes:
+        held: the rows, with what was predicted.
+        labels: the classes; none of numbers.
+        claims: what is proven, each with its share of delta.
+        subgroups: what is proven of subgroups of rows.
+        decisions: whether what has to be proven is.
+    """
+
+    held: GivenPredictions
+    labels: tuple[Label, ...]
+    claims: tuple[Claim, ...]
+    subgroups: tuple[Claim, ...]
+    decisions: tuple[Acceptance, ...]
+
+    @property
+    def baseline(self) -> Baseline:
+        """The error of the constant that is wrong least often, or of the number that was named."""
+        held, task = self.held, self.held.problem.task
+        errors = [self._average(np.full(task.n, constant)) for constant in held.constants]
+        best = int(np.argmin(errors)) if errors else 0
+        wrong = int(np.sum(task.y != held.constants[best])) if errors else 0
+        least = min(errors, default=0.0)
+        return Baseline(HELD_OUT, best, wrong, task.n, least, held.baseline, held.problem.clip)
+
+    @property
+    def delta(self) -> float:
+        """Probability with which any of the claims may be false."""
+        return self.held.problem.study.delta
+
+    def find_interval(self, claim: Claim) -> tuple[float, float] | None:
+        """Return the two-sided interval of what was measured of a claim, a share; None if there is none."""
+        return self.held.make_once(("interval", claim), lambda: self.held.find_interval(claim, self.delta))
+
+    @property
+    def margin(self) -> float | None:
+        """By how much less is wrong than by the other predictions, at least; None without any."""
+        found = [self.held.bound_margin(claim) for claim in self.claims if claim.quantity.reference]
+        return found[0] if found else None
+
+    def doubt(self, claim: Claim) -> str:
+        """Return a sentence if an error may not be quoted; see ``Compared``."""
+        if claim.quantity.guarded and claim.gate is None:
+            return "Not to be quoted without a number that it is compared with: name one with --baseline."
+        return super().doubt(claim).replace(f" ({GIVEN.name})", "")
+
+    def list_cautions(self) -> list[str]:
+        """Return a sentence for each reason not to rely on what is proven."""
+        said = [caution for claim in self.claims if (caution := self.doubt(claim))]
+        said += describe_guesses(self.claims, self.labels)
+        for claim in self.claims:
+            if claim.quantity.name == AUC and claim.rows and 2 * (claim.errors or 0) > claim.rows:
+                positive = self.labels[1 - self.held.problem.positive]
+                said.append(
+                    f"Larger scores seem to stand for {positive!r}: --positive says for which they do."
+                )
+        if strange := self.held.predictions.strange:
+            named = ", ".join(cut_list([quote(label) for label in strange], "more", MAX_STRANGE))
+            said.append(f"Predicted, and the label of no row, so that it counts as wrong: {named}.")
+        for name in self.held.list_quantiles():
+            said.append(
+                f"Subgroups by quantiles of these rows: of new rows whose {name!r} is spread as theirs."
+            )
+        if empty := int(self.held.predictions.empty.sum()):
+            said.append(f"{pluralize(empty, 'row')} without a label count as wrong.")
+        return [*dict.fromkeys(map(reword, said))]
+
+    def count_classes(self) -> NDArray[np.int64] | None:
+        """Return the rows by class and predicted class, no class last; None with numbers, or scores alone."""
+        given, task, n = self.held.predictions, self.held.problem.task, len(self.labels)
+        if given.predicted is None or not n:
+            return None
+        cells = task.y * (n + 1) + np.where(given.predicted < 0, n, given.predicted)
+        return np.bincount(cells[~given.empty], minlength=n * (n + 1)).reshape(n, n + 1)
+
+    def to_json(self) -> dict[str, object]:
+        """Return it as JSON values."""
+        task, counts, first = self.held.problem.task, self.count_classes(), self.claims[0]
+        ends = {claim: self.find_interval(claim) or (None, None) for claim in self.claims}
+        return {
+            "rows": task.n,
+            "groups": None if task.units.independent else task.n_units,
+            "delta": self.delta,
+            "seed": self.held.problem.draws.seed,
+            "salt": task.salt,
+            "may_be_quoted": not self.doubt(first) and first.says_something,
+            "claims": [claim.to_json() | {"low": low, "high": high} for claim, (low, high) in ends.items()],
+            "margin": self.margin,
+            "baseline": self.baseline.to_json() if self.held.constants else None,
+            "subgroups": [claim.to_json() for claim in self.subgroups],
+            "confusion": None if counts is None else counts.tolist(),
+            "accepted": [decision.to_json() for decision in self.decisions] or None,
+            "cautions": self.list_cautions(),
+        }
+
+    def summary(self, details: bool = False) -> str:
+        """Return it as text: what may be quoted, and with ``details`` every figure."""
+        return show_text(self.facts(), details)
+
+    def report(self, out: str | PathLike[str], title: str = "") -> str:
+        """Write it as a page of HTML, and return its path.
+
+        Raises:
+            InputError: it cannot be written, or would replace something else than a page of ckcv.
+        """
+        task, level = self.held.problem.task, format_level(self.delta)
+        columns, of = self.held.predictions.columns, f" from {task.source}" if task.source else ""
+        title = title or f"Predictions {columns.prediction or columns.score} of {task.target.name}{of}"
+        page = fill_page(title, [], self.facts(), task, "ckcv judge", "ckcv judge from the table", level)
+        write_page(None, out, add_checksum(page.encode()), "a page")
+        return str(out)
+
+    def _repr_html_(self) -> str:
+        told = [fact for section in self.facts() for fact in section.facts if fact.level == FIRST]
+        return fill_card(told, "judged predictions")
+
+    def __repr__(self) -> str:
+        first = self.claims[0]
+        return f"<Judgement of {self.held.problem.task.n:,} rows: {first.name} {first.says}>"
+
+    def _average(self, predicted: NDArray[Any]) -> float:
+        """Return the mean loss of predictions, of groups the mean of theirs."""
+        task = self.held.problem.task
+        return float(
+            np.average(self.held.measure_loss(predicted), weights=task.units.weigh_rows(task.row_units))
+        )
+
+    def facts(self) -> list[Section]:
+        """Return what is told of it, in the order of the page."""
+        statements = [Fact(claim.name, claim.statement, DETAILS) for claim in self.claims]
+        voids = [Fact("not covered", text) for text in NOT_COVERED]
+        salt = self.held.problem.task.salt
+        again = "The same command on the same table computes every figure again."
+        told = [
+            Section("quote", *self._tell_quote()),
+            Section("subject", "What is it about?", [fact for fact in self._tell_subject() if fact.text]),
+            Section("voids", "What voids it?", voids),
+            Section("check", "How do I check it?", [Fact("ckcv judge", again), Fact("salt", salt)]),
+            Section("next", "What do I do next?", [Fact("", "Quote the sentence with its conditions.")]),
+        ]
+        if (counts := self.count_classes()) is not None:
+            proven = {claim.label: claim.says for claim in self.claims if claim.quantity.by_class}
+            of_classes = [proven.get(label, "") for label in self.labels]
+            fixed = (
+                ("sensitivity", "specificity", "ppv", "npv")
+                if self.held.problem.task.units.independent
+                else ()
+            )
+            level = format_level(self.delta) if proven else ""
+            wrong, tables = tell_classes(
+                self.labels, self.held.problem.positive, counts, self.delta, fixed, of_classes, level
+            )
+            told.append(Section("performance", "Performance by class", [wrong], tables))
+        return [*told, Section("claims", "Claims", statements, [self._tabulate()])]
+
+    def _tell_quote(self) -> tuple[str, list[Fact]]:
+        first, task = self.claims[0], self.held.problem.task
+        nothing, cautions = self.doubt(first), self.list_cautions()
+        if first.bound is None:
+            nothing = first.statement
+        elif not first.says_something:
+            nothing = f"The {first.name} is proven to be {first.says}, which is nothing."
+        headline = first.quantity.word(first.quantity.quoted, first, task)
+        may = "Quote with CAUTION" if cautions else "May be quoted"
+        verdict = f"{may}: {headline}, with probability {format_level(first.delta)}"
+        if nothing:
+            verdict = f"Nothing can be quoted yet. {nothing}"
+        told = [
+            Fact("accepted", describe_decisions(self.decisions), FIRST, self.decisions),
+            Fact("verdict", verdict, FIRST, first.risk if first.quantity.is_error and self.labels else None),
+            Fact("claim", "" if nothing else first.statement, FIRST),
+            *(Fact(CAUTION, text, FIRST) for text in cautions if text != nothing),
+        ]
+        if not nothing:
+            told.insert(0, Fact("number", first.limit, value=first.bound))
+            told.insert(1, Fact("of", f"{first.name}, {first.quantity.side}; proven"))
+        return "Nothing to quote yet" if nothing else "The number to quote", [
+            fact for fact in told if fact.text
+        ]
+
+    def _tell_subject(self) -> Iterator[Fact]:
+        first, task, columns = self.claims[0], self.held.problem.task, self.held.predictions.columns
+        given = columns.prediction or columns.score
+        rows = f"{task.n:,} rows{task.units.word('', f' in {task.n_units:,} groups')}"
+        yield Fact("", f"The column {given!r} of {rows}, compared with {task.target.name!r}.", FIRST)
+        yield Fact("measured", self._measure(first), FIRST)
+        if self.held.constants and first.quantity.guarded:
+            baseline = self.baseline
+            always = f"{baseline.figure} if {baseline.quote(self.labels)} were always predicted"
+            yield Fact("baseline", always, FIRST, baseline.error)
+        yield Fact("better", self.describe_gate(first), FIRST, first.gate)
+        others = [f"{claim.name} {claim.says}" for claim in self.claims[1:] if not claim.quantity.reference]
+        yield Fact("proven", "; ".join(others), FIRST)
+        for claim in self.claims:
+            if claim.quantity.reference:
+                points = round_bound(100 * (self.margin or 0.0), up=False)
+                by = f"; by {points} points or more" if self.margin else ""
+                yield Fact("against", f"{reword(claim.quantity.describe(claim))}{by}", FIRST)
+        worst = [claim for claim in self.subgroups if claim.label is None and claim.bound is not None]
+        if worst:
+            last = max(worst, key=lambda claim: claim.risk)
+            yield Fact("subgroups", f"{last.says} in the worst of {len(worst)} ({last.subgroup})", FIRST)
+
+    def _measure(self, claim: Claim) -> str:
+        """Say what was measured of a claim, with its two-sided interval if it has one."""
+        task, ends = self.held.problem.task, self._show_ends(claim)
+        on = f"{task.n:,} rows" if claim.quantity.is_mean else "rows"
+        mean = self._average(self.held.predict(GIVEN).label)
+        said = claim.quantity.measure(claim, on, mean, task)
+        return f"{said}; {format_level(self.delta)} interval {ends}" if ends else said
+
+    def _show_ends(self, claim: Claim) -> str:
+        if (ends := self.find_interval(claim)) is None:
+            return ""
+        clip = self.held.problem.clip
+        if clip is None:
+            return format_ends(*ends)
+        return f"{round_bound(clip * ends[0], up=False)} to {round_bound(clip * ends[1])}"
+
+    def _tabulate(self) -> FactTable:
+        heads = ("claim", "proven", "rows", "measured", "interval", "subgroup", "level")
+        rows = []
+        for claim in (*self.claims, *self.subgroups):
+            counted = f"{claim.part:,} of {claim.rows:,}" if claim.rows else None
+            ends = None if claim.subgroup else self._show_ends(claim) or None
+            says = "nothing" if claim.bound is None else claim.says
+            level = format_level(claim.delta)
+            rows.append(format_row(claim.name, says, counted, claim.rate, ends, claim.subgroup, level))
+        level = format_level(self.delta)
+        note = (
+            f"What is proven holds jointly with probability {level}, each claim with its share. Intervals "
+            f"are two-sided, each by itself at {level}: they are of what was measured, and not covered "
+            "together with what is proven."
+        )
+        return FactTable("Claims and intervals", *drop_empty(heads, rows), note, DETAILS)
+
+
+def judge(
+    y: ArrayLike,
+    predicted: ArrayLike | None = None,
+    *,
+    score: ArrayLike | None = None,
+    against: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+    weights: ArrayLike | None = None,
+    **asked: Any,
+) -> Judgement:
+    """Return what predictions that somebody else made prove of whatever made them.
+
+    Args:
+        y: labels, or numbers with ``clip``, (rows,).
+        predicted: predicted labels or numbers, (rows,); None for a score alone.
+        score: of two classes, larger for rows that are more likely of the positive one, (rows,).
+        against: other predictions of the same rows, that these are proven better than, (rows,).
+        groups: which rows belong together, (rows,): groups are independent, and not their rows.
+        weights: positive weights of rows, for the claim "weighted_error:W", (rows,).
+        **asked: fields of ``Asked``: claim ("sensitivity,auc"; "ppv" without a prevalence is that of the
+            source), cut_off of the score, named beforehand, positive, require, accept, clip (of numbers, the
+            largest error that counts), baseline (of numbers, the constant to be compared with), largest_group
+            (a limit of the rows of a group, named beforehand), delta, seed, empty_wrong.
+
+    Raises:
+        InputError: an array does not fit, or a claim is not for such rows.
+    """
+    given = {"y": y, "predicted": predicted, "score": score, "against": against}
+    given |= {"group": groups, "weight": weights}
+    known = {name: _make_column(name, values) for name, values in given.items() if values is not None}
+    if len({len(values) for values in known.values()}) > 1:
+        sizes = ", ".join(f"{name} {len(values):,}" for name, values in known.items())
+        raise InputError(f"arrays have different numbers of rows: {sizes}")
+    names = {name: name if name in known else None for name in given}
+    columns = PredictionColumns(
+        "y", names["predicted"], names["score"], names["against"], names["group"], names["weight"]
+    )
+    return judge_table(pa.table(known), columns, Asked(**asked))
+
+
+def _make_column(name: str, values: ArrayLike) -> pa.Array:
+    try:
+        return pa.array(values, from_pandas=True)
+    except (pa.ArrowException, TypeError) as error:
+        raise InputError(
+            f"{name} cannot be read as a column ({error}): it is all text, or all numbers"
+        ) from None
+
+
+def judge_table(table: pa.Table, columns: PredictionColumns, asked: Asked, source: str = "") -> Judgement:
+    """Return what a table of labels and predictions proves; see ``judge``.
+
+    Raises:
+        InputError: a column is missing or cannot be of its purpose, or a claim is not for such rows.
+    """
+    study = asked.make_study(columns)
+    found = read_predictions(table, columns, asked.clip is not None, asked.empty_wrong, source)
+    if found.score is not None and len(classes := found.task.classes) != 2:
+        raise InputError(f"score={columns.score!r} is one for two classes, and there are {len(classes)}")
+    if asked.cut_off is not None and (found.score is None or found.predicted is not None):
+        raise InputError(
+            f"cut_off={asked.cut_off} makes predictions of a score: name --score, and no --prediction"
+        )
+    held = GivenPredictions.of(found, study, asked.baseline)
+    if found.score is not None and not held.problem.positive:
+        found = replace(found, score=-found.score)
+    if asked.cut_off is not None and found.score is not None:
+        cut_off = CutOff(asked.cut_off, held.problem.positive)
+        found = replace(found, predicted=cut_off.classify(found.score), cut_off=asked.cut_off)
+    held = replace(held, predictions=found)
+    claims = tuple(replace(claim, statement=reword(claim.statement)) for claim in prove(held, 0))
+    accepted = held.problem.certification.accepted
+    units, has_losses = found.task.n_units, held.problem.has_losses
+    decisions = tuple(decide(condition, claims, units, has_losses) for condition in accepted)
+    return Judgement(held, found.task.classes, claims, tuple(claim_subgroups(held)), decisions)

@@ -1,0 +1,228 @@
+"""Rows with predictions that somebody else made: all of them certify, and nothing is fitted.
+
+No order of theirs was drawn. So losses are bounded by the optimised bet at any number of units, and the pairs
+of an AUC alone are drawn, with the salt of the rows. What cannot be checked is said in the premise of each
+claim (docs/theory/bounds.md, "A file of predictions").
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ckcv_ray.claims.better import compare_rows
+from ckcv_ray.claims.error import RowError
+from ckcv_ray.claims.judged import HeldOutPredictions, Premise
+from ckcv_ray.claims.quantity import Claim
+from ckcv_ray.claims.recalls import Recall
+from ckcv_ray.claims.rules import Rule
+from ckcv_ray.core.arrays import Index, Values
+from ckcv_ray.core.bounds.betting import bound_by_optimised_bet
+from ckcv_ray.core.bounds.binomial import bound_both_sides
+from ckcv_ray.core.bounds.paired import BETTING, COUNTS, bound_difference
+from ckcv_ray.core.quantities import parse_subgroup
+from ckcv_ray.errors import InputError, pluralize
+from ckcv_ray.learners.ensemble import Models, Prediction
+from ckcv_ray.study.problem import Problem, check_certified
+from ckcv_ray.study.study import Study
+from ckcv_ray.tables.columns import ColumnKind
+from ckcv_ray.tables.predictions import Predictions
+from ckcv_ray.tables.subgroups import check_subgroups
+from ckcv_ray.tables.task import TestRows
+
+GIVEN = Rule("given")
+UNUSED = (
+    "holdout: ",
+    "previously unused ",
+    "held-out ",
+    " (holdout)",
+)  # the premise says what all rows of a file are
+
+
+@dataclass(frozen=True)
+class GivenPredictions(HeldOutPredictions):
+    """The rows of a file, with what somebody else predicted for them.
+
+    Attributes:
+        predictions: of these rows.
+        baseline: of numbers, what the constant predicts that they are compared with; None without one.
+    """
+
+    predictions: Predictions = field(kw_only=True)
+    baseline: float | None = field(default=None, kw_only=True)
+
+    @classmethod
+    def of(cls, predictions: Predictions, study: Study, baseline: float | None = None) -> "GivenPredictions":
+        """Return the rows of a file, of which a study says what is claimed.
+
+        Raises:
+            InputError: a claim is not for such rows, or not for what is known of them.
+        """
+        task, certification = predictions.task, check_certified(study, predictions.task)
+        study = study.replace(positive=certification.positive)
+        made = cls(
+            Problem(study, task, task, None, (), ""), Models(), predictions=predictions, baseline=baseline
+        )
+        for name, quantity in certification.quantities.items():
+            if quantity.answers or (certification.required and certification.required.kind.made_of):
+                raise InputError(
+                    f"{certification.name_source(name)} is tested at cut-offs that other rows fix, and a "
+                    "file has none: name one beforehand with --cut-off"
+                )
+            if quantity.needs is not None and predictions.score is None:
+                raise InputError(
+                    f"claim={name} is about scores, and there are none: name their column with --score"
+                )
+            if isinstance(quantity, Recall):
+                _check_recall(made, name, quantity)
+            if quantity.weighs or isinstance(quantity, RowError):
+                quantity.check(made.problem)
+        check_subgroups(certification.subgroups, task)
+        if (divided := made.list_quantiles()) and made.problem.has_losses:
+            raise InputError(
+                f"subgroups={divided[0]} are by quantiles of these rows, and losses are bounded in groups "
+                f"alone that were named beforehand: name edges, such as {divided[0]}:40,65"
+            )
+        return made
+
+    @cached_property
+    def rows(self) -> TestRows:
+        """All rows."""
+        task = self.predictions.task
+        return TestRows(task.X, task.y, task.row_units)
+
+    @cached_property
+    def order(self) -> Index:
+        """Positions of the units, in no order that was drawn."""
+        return np.arange(self.predictions.task.n_units)
+
+    @property
+    def drawn(self) -> bool:
+        """Whether the order of the units was drawn."""
+        return False
+
+    @property
+    def weights(self) -> Values:
+        """The weights of the rows, (rows,)."""
+        weights = self.predictions.task.weighting.named
+        assert weights is not None
+        return weights
+
+    @property
+    def constants(self) -> Sequence[float]:
+        """What constants predict: each class, or the number that was named."""
+        if self.problem.clip is None:
+            return range(self.predictions.task.n_classes)
+        return [] if self.baseline is None else [self.baseline]
+
+    def measure_loss(self, predicted: NDArray[Any]) -> Values:
+        """Return the loss of each row; one without a label is wrong by predictions, and not by constants."""
+        loss = super().measure_loss(predicted)
+        return np.where(self.predictions.empty, predicted < 0, loss)
+
+    def state_premise(self, of_counts: bool) -> Premise:
+        """Return what is assumed of the rows, and of what predicted them."""
+        columns, units = self.predictions.columns, self.predictions.task.units
+        rows = pluralize(units.n, "row")
+        these = units.word(rows, f"{pluralize(units.n_units, 'group')} of {rows}")
+        named = columns.prediction or columns.score
+        own = columns.prediction is None and self.predictions.cut_off is not None
+        given = (
+            f"Suppose that these {these} are independent draws from one source, that their number was fixed "
+            f"without regard to results, and that whatever made the column {named!r}"
+            f"{', its cut-off included,' * own} was finished without them, was not chosen by them, and "
+            "predicts each row from that row alone. Then"
+        )
+        limits = (
+            " ckcv cannot check these conditions. A second claim made after seeing these figures, or another "
+            "group looked at, is not covered."
+        )
+        return Premise(given, "such draws", limits)
+
+    def find_rule(self, claim: str) -> Rule:
+        """Return the only rule that there is."""
+        return GIVEN
+
+    def predict(self, rule: Rule) -> Prediction:
+        """Return what was predicted."""
+        return self._complete(self.predictions.predicted)
+
+    def name_reference(self, label: str) -> str:
+        """Name the other predictions."""
+        return f"the predictions {label!r}"
+
+    def predict_by_reference(self, label: str) -> Prediction:
+        """Return the other predictions."""
+        return self._complete(self.predictions.against)
+
+    def _complete(self, label: NDArray[Any] | None) -> Prediction:
+        n, score = self.predictions.task.n, self.predictions.score
+        known = np.full(n, -1, np.int32) if label is None else label
+        if self.predictions.empty.any():
+            known = np.where(self.predictions.empty, -1, known)
+        return Prediction(known, np.full(n, -1), np.full(n, np.nan) if score is None else score, np.ones(n))
+
+    def list_quantiles(self) -> list[str]:
+        """Return the columns of numbers whose subgroups have their edges from these rows."""
+        asked = map(parse_subgroup, self.problem.certification.subgroups)
+        kinds = {column.name: column.kind for column in self.predictions.task.schema}
+        return [one.column for one in asked if not one.edges and kinds[one.column] is not ColumnKind.CATEGORY]
+
+    def find_interval(self, claim: Claim, delta: float) -> tuple[float, float] | None:
+        """Return the two-sided interval of what was measured of a claim, a share; None if there is none.
+
+        It is Clopper-Pearson's of counts, and of losses the optimised bet from both sides at delta / 2 each.
+        What follows from two recalls has their ends, at delta / 2 for each.
+        """
+        quantity = claim.quantity
+        if claim.bound is None or claim.guaranteed or quantity.width_of is not None:
+            return None
+        if quantity.made_of:
+            positive, y, right = self.problem.positive, self.rows.y, self.predict(GIVEN).label == self.rows.y
+            recalls = (right[y == number] for number in (positive, 1 - positive))
+            ends = [bound_both_sides(int(np.sum(part)), len(part), delta / 2) for part in recalls]
+            low, high = (quantity.compute(*side) for side in zip(*ends, strict=True))
+            return low, high
+        if quantity.is_binomial and not self.problem.has_losses:
+            return bound_both_sides(claim.part, claim.rows or 0, delta)
+        if quantity.reference:
+            return None
+        counts = quantity.count(self, GIVEN)
+        high, low = (
+            bound_by_optimised_bet(losses, delta / 2, counts.shares)
+            for losses in (counts.losses, 1 - counts.losses)
+        )
+        return 1 - low, high
+
+    def bound_margin(self, claim: Claim) -> float | None:
+        """Return by how much less is lost than by the other predictions, at least; None if nothing is proven.
+
+        It is tested at the level of the share of wins, after these are proven: a fixed sequence.
+        """
+        if claim.bound is None or claim.bound >= 0.5:
+            return None
+        label, other = self.predict(GIVEN).label, self.predict_by_reference(claim.quantity.reference).label
+        compared = compare_rows(self, *map(self.measure_loss, (label, other)))
+        method = BETTING if compared.has_losses else COUNTS
+        return max(0.0, -bound_difference(compared.differences, claim.delta, method, drawn=False))
+
+
+def _check_recall(held: GivenPredictions, name: str, recall: Recall) -> None:
+    """Raise InputError if no row is of a class whose recall is claimed."""
+    task = held.problem.task
+    for number in recall.list_classes(held.problem):
+        if not np.any(task.y == number):
+            raise InputError(
+                f"claim={name} counts rows of class {task.classes[number]!r}, and there are none: leave it "
+                "out"
+            )
+
+
+def reword(text: str) -> str:
+    """Return a sentence about rows held out as one about all rows of a file."""
+    for words in UNUSED:
+        text = text.replace(words, "")
+    return text

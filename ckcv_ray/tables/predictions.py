@@ -1,0 +1,181 @@
+"""Files of labels and predictions that somebody else made: what their columns are for, checked once.
+
+Nothing is learned from them, so a file may have few rows, and one class alone.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from ckcv_ray.core.arrays import Mask, Values
+from ckcv_ray.core.quantities import NUMBER, parse_subgroup
+from ckcv_ray.errors import InputError, pluralize, write_option
+from ckcv_ray.tables.columns import NOTHING_ASKED, Cells, Label, Schema, read_numbers
+from ckcv_ray.tables.read import index_names
+from ckcv_ray.tables.target import ClassTarget, Target, encode_classes, find_known, match_labels, read_labels
+from ckcv_ray.tables.task import Task, check_column, compute_salt, find_groups, join_copies
+from ckcv_ray.tables.units import Units, Weighting
+from ckcv_ray.validation import quote
+
+MIN_GROUPS = 2
+MAX_LABELS = 20  # more classes that are all numbers are numbers to predict
+PROBABILITY = re.compile(r"[01]?[.,][0-9]+(e-[0-9]+)?")
+
+
+class PredictionColumns(NamedTuple):
+    """Which columns of a file are what.
+
+    Attributes:
+        label: what is true.
+        prediction: what was predicted; None for a score alone.
+        score: of two classes, larger for rows that are more likely positive; None without one.
+        against: other predictions of the same rows; None without any.
+        group, weight: as in ``tables.task.Roles``.
+        subgroups: columns whose groups of rows are claimed.
+    """
+
+    label: str
+    prediction: str | None = None
+    score: str | None = None
+    against: str | None = None
+    group: str | Sequence[str] | None = None
+    weight: str | None = None
+    subgroups: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """Rows with what was predicted for them.
+
+    Attributes:
+        task: the rows, with the columns of subgroups.
+        columns: which columns are what.
+        predicted: class numbers, -1 for what is no class, or numbers, (n,); None if only scores are known.
+        score: larger for rows of class 1, (n,); None without scores.
+        against: other predictions, as ``predicted``; None without any.
+        empty: rows without a label, which count as wrong; their class number is 0, (n,).
+        strange: labels that were predicted, and that no row has.
+        cut_off: from which score on a row was predicted positive, if that is how ``predicted`` was made.
+    """
+
+    task: Task
+    columns: PredictionColumns
+    predicted: NDArray[Any] | None
+    score: Values | None
+    against: NDArray[Any] | None
+    empty: Mask
+    strange: tuple[Label, ...] = ()
+    cut_off: float | None = None
+
+
+def read_predictions(
+    table: pa.Table, columns: PredictionColumns, numbers: bool, empty_wrong: bool = False, source: str = ""
+) -> Predictions:
+    """Check a file of labels and predictions.
+
+    Args:
+        table: the file.
+        columns: which of its columns are what.
+        numbers: whether numbers are predicted, and not classes.
+        empty_wrong: whether rows without a label, or a prediction, count as wrong, and are not refused.
+        source: of the table, for display.
+
+    Raises:
+        InputError: a column is missing, has two purposes, or holds what cannot be of its purpose.
+    """
+    table = join_copies(table)
+    _check_purposes(table, columns)
+    if not table.num_rows:
+        raise InputError("the table has no rows: there is nothing to judge")
+    groups = find_groups(columns.group, table.column_names)
+    salt = compute_salt(table, {*groups, *index_names(table)})
+    units, weighting = Units.read(table, groups), Weighting.read(table, columns.weight)
+    if not units.independent and units.n_units < MIN_GROUPS:
+        raise InputError(f"column {units.name!r} has one group: at least {MIN_GROUPS} are needed")
+    target, y, empty = _read_labels(table, columns, numbers, empty_wrong)
+    divided = [parse_subgroup(subgroups).column for subgroups in columns.subgroups]
+    schema, X = Schema.learn(table, divided, NOTHING_ASKED)
+    task = Task(X, y, target, schema, units, source, weighting=weighting, salt=salt)
+    predicted, strange = _read_predicted(table, columns.prediction, target, empty_wrong)
+    against, _ = _read_predicted(table, columns.against, target, empty_wrong)
+    score = None
+    if columns.score is not None:
+        cells = Cells.of(table, columns.score)
+        score = read_numbers(cells, columns.score, "the score", ": name a column of numbers")
+    return Predictions(task, columns, predicted, score, against, empty, tuple(strange))
+
+
+def _check_purposes(table: pa.Table, columns: PredictionColumns) -> None:
+    taken = dict[str, str]()
+    for purpose in ("label", "prediction", "score", "against", "weight"):
+        if (name := getattr(columns, purpose)) is None:
+            continue
+        check_column(name, table.column_names, f" for --{purpose}")
+        if name in taken:
+            raise InputError(
+                f"column {quote(name)} cannot be --{purpose} and --{taken[name]} alike: name another column "
+                "in one"
+            )
+        taken[name] = purpose
+    for subgroups in map(parse_subgroup, columns.subgroups):
+        check_column(subgroups.column, table.column_names, " for --subgroups")
+
+
+def _read_labels(
+    table: pa.Table, columns: PredictionColumns, numbers: bool, empty_wrong: bool
+) -> tuple[Target, NDArray[Any], Mask]:
+    """Return the target, the class number or number of each row, and which rows have no label."""
+    name = columns.label
+    if numbers:
+        return Target(name), Target(name).read(table), np.zeros(table.num_rows, bool)
+    empty = ~find_known(table[name], name, ClassTarget.gaps)
+    if empty.any() and not empty_wrong:
+        raise InputError(_refuse_empty(name, empty))
+    known = table.filter(pa.array(~empty))
+    labels = read_labels(known, name)
+    if columns.prediction is not None and len(labels.unique()) == 1:  # others are predicted
+        predicted = known[columns.prediction]
+        predicted = predicted.filter(pa.array(find_known(predicted, columns.prediction, ClassTarget.gaps)))
+        labels = pa.chunked_array([*labels.cast(pa.string()).chunks, *predicted.cast(pa.string()).chunks])
+    classes, known_y = encode_classes(labels, name)
+    if len(classes) > MAX_LABELS and all(NUMBER.fullmatch(str(label)) for label in classes):
+        raise InputError(
+            f"column {name!r} holds {len(classes):,} different numbers: to predict numbers, name the largest "
+            "error that counts with --clip, such as --clip 50"
+        )
+    y = np.zeros(table.num_rows, np.int32)
+    y[~empty] = known_y[: known.num_rows]
+    return ClassTarget(name, classes), y, empty
+
+
+def _read_predicted(
+    table: pa.Table, name: str | None, target: Target, empty_wrong: bool
+) -> tuple[NDArray[Any] | None, list[Label]]:
+    """Return what a column predicts, and the labels in it that are no class; None without a column."""
+    if name is None:
+        return None, []
+    if not target.classes:
+        return read_numbers(Cells.of(table, name), name, "the prediction", ": name a column of numbers"), []
+    empty = ~find_known(table[name], name, ClassTarget.gaps)
+    if empty.any() and not empty_wrong:
+        raise InputError(_refuse_empty(name, empty))
+    numbers, strange = match_labels(table[name], name, target.classes)
+    if strange and all(map(PROBABILITY.fullmatch, map(str, strange))):
+        raise InputError(
+            f"column {name!r} holds probabilities such as {strange[0]}, and no labels: name it as the score, "
+            f"{write_option('score', name)} --cut-off 0.5"
+        )
+    return np.where(empty, -1, numbers), strange
+
+
+def _refuse_empty(name: str, empty: Mask) -> str:
+    return (
+        f"column {name!r} has empty cells in {pluralize(int(empty.sum()), 'row')}, the first in row "
+        f"{int(np.argmax(empty)) + 1}: fill them; leave these rows out, if that was decided before any "
+        "figure was seen; or count them as wrong with --empty-wrong"
+    )

@@ -1,0 +1,208 @@
+"""Predictions that somebody else made: what is proven of them, and what is refused."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from claimed import run
+from numpy.typing import NDArray
+from scipy.stats import binomtest
+
+from ckcv_ray import InputError, Study, Task, clopper_pearson, judge
+from ckcv_ray.apps.judge import Judgement
+from ckcv_ray.core.bounds.betting import bound_by_optimised_bet
+
+WORDS = np.array(["well", "sick"])
+# Printed by R's binom.test: for the example of its help page (Conover 1971, p. 97), and published ones.
+OF_R = [
+    (682, 925, 0.95, 0.7076683, 0.7654066),
+    (9, 24, 0.95, 0.1879929, 0.5940636),
+    (58, 100, 0.95, 0.4771192, 0.6780145),
+    (1, 36, 0.95, 0.0007030252, 0.1452892647),
+    (1, 1497, 0.90, 3.426347e-05, 3.164954e-03),
+    (2065, 3743, 0.95, 0.5355956, 0.5677166),
+]
+
+
+def draw(n: int = 400, seed: int = 1) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """Return labels, predictions and scores of rows, a tenth of them wrong."""
+    rng = np.random.default_rng(seed)
+    sick = rng.random(n) < 0.3
+    score = np.clip(sick * 0.5 + rng.normal(0.25, 0.2, n), 0, 1).round(4)
+    return WORDS[sick.astype(int)], WORDS[(score >= 0.5).astype(int)], score
+
+
+def judge_counts(wrong: int, rows: int, **asked: Any) -> Judgement:
+    """Judge predictions of which so many are wrong."""
+    y = WORDS[np.arange(rows) % 2]
+    return judge(y, np.where(np.arange(rows) < wrong, WORDS[1 - np.arange(rows) % 2], y), **asked)
+
+
+@pytest.mark.parametrize(("wrong", "rows", "level", "low", "high"), OF_R)
+def test_intervals_are_those_of_scipy_and_r(
+    wrong: int, rows: int, level: float, low: float, high: float
+) -> None:
+    made = judge_counts(wrong, rows, delta=1 - level)
+    found = made.find_interval(made.claims[0])
+    assert found == pytest.approx(binomtest(wrong, rows).proportion_ci(level, "exact"), rel=1e-9)
+    assert found == pytest.approx((low, high), rel=2e-7)
+    assert made.claims[0].bound == clopper_pearson(wrong, rows, 1 - level)
+
+
+def test_what_is_proven_is_what_a_run_proves_of_the_same_rows() -> None:
+    rng = np.random.default_rng(0)
+    X, claims = rng.normal(size=(200, 2)), "refit,sensitivity,specificity,auc"
+    task = Task.of(X, WORDS[(X[:, 0] + rng.normal(size=200) > 0).astype(int)])
+    result = run(Study.of(learner="linear", k=(3,), n_splits=3, certify="holdout", claim=claims), task)
+    rows = result.judged
+    labels = (np.array(task.classes)[rows[name].to_numpy()] for name in ("label", "predicted"))
+    made = judge(*labels, score=rows["score"].to_numpy(), claim="error,sensitivity,specificity,auc")
+    for ours, theirs in zip(made.claims[:3], result.claims, strict=False):
+        assert (ours.bound, ours.errors, ours.rows) == (theirs.bound, theirs.errors, theirs.rows)
+        assert ours.gate == theirs.gate
+    assert made.claims[3].rows == result.claims[3].rows  # of pairs that are drawn otherwise
+
+
+def test_the_sentence_says_what_ckcv_cannot_check() -> None:
+    y, predicted, score = draw()
+    said = judge(y, score=score, cut_off=0.5, positive="sick").claims[0].statement
+    assert said == (
+        "Suppose that these 400 rows are independent draws from one source, that their number was fixed "
+        "without regard to results, and that whatever made the column 'score', its cut-off included, was "
+        "finished without them, was not chosen by them, and predicts each row from that row alone. Then, "
+        "with probability at least 95 % over such draws, it misclassifies a new row with probability at most "
+        "11.72 % (36 of 400 rows wrong, Clopper-Pearson). ckcv cannot check these conditions. A second claim "
+        "made after seeing these figures, or another group looked at, is not covered."
+    )
+    told = judge(y, predicted, groups=np.arange(400) // 4).claims[0]
+    assert told.statement.startswith("Suppose that these 100 groups of 400 rows are independent draws")
+    assert told.bound == bound_by_optimised_bet(np.bincount(np.arange(400) // 4, (y != predicted) / 4), 0.05)
+
+
+def test_no_order_of_a_file_has_a_part_in_losses_and_an_auc_is_of_drawn_pairs() -> None:
+    """A file may be sorted by its score: paired in its order, an AUC of a half would look perfect."""
+    y, predicted, score = draw()
+    numbers, near = score * 100, score * 100 + draw(seed=2)[2]
+    order = np.argsort(score)
+    for asked in ({"groups": np.arange(400) // 4}, {"clip": 10, "baseline": 50}):
+        given = (numbers, near) if "clip" in asked else (y, predicted)
+        moved = {**asked, "groups": asked["groups"][order]} if "groups" in asked else asked
+        first, second = judge(*given, **asked), judge(*(values[order] for values in given), **moved)
+        assert second.claims[0].bound == pytest.approx(first.claims[0].bound, abs=1e-12)
+    false = 0
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        labels, noise = WORDS[rng.integers(2, size=60)], np.sort(rng.random(60))
+        (claim,) = judge(labels, score=noise, positive="sick").claims
+        false += claim.risk < 0.5
+    assert false <= 19  # of 200 at a level of 5 %: more have a chance below 0.5 %
+
+
+def test_another_prediction_is_compared_with_and_by_how_much() -> None:
+    y, predicted, _ = draw()
+    worse = np.where(np.arange(400) % 3 == 0, "sick", predicted)
+    made = judge(y, predicted, against=worse)
+    wins = made.claims[1]
+    alone = (y == predicted) & (y != worse), (y != predicted) & (y == worse)
+    won, lost = map(int, map(np.sum, alone))
+    assert (wins.rows, wins.errors) == (won + lost, lost)
+    assert wins.bound == clopper_pearson(lost, won + lost, 0.025)
+    least = (1 - clopper_pearson(400 - won, 400, 0.0125)) - clopper_pearson(lost, 400, 0.0125)
+    assert made.margin == pytest.approx(least)
+    assert "points or more" in made.summary()
+    assert judge(y, worse, against=predicted).margin is None
+
+
+def test_numbers_are_quoted_beside_a_number_that_was_named() -> None:
+    y = np.random.default_rng(0).normal(100, 20, 200)
+    alone, named = (judge(y, y + 3, clip=50, claim="error,within:0.9", **b) for b in ({}, {"baseline": 100}))
+    assert "not to be quoted" in alone.summary().lower()
+    assert alone.to_json()["may_be_quoted"] is False
+    assert named.to_json()["may_be_quoted"] is True
+    assert named.claims[0].gate is not None
+    low, high = named.find_interval(named.claims[0]) or (0.0, 0.0)
+    assert low < 3 / 50 < high < named.claims[0].risk + 0.02
+    assert named.claims[1].bound == pytest.approx(3)
+
+
+def test_groups_count_by_their_rows_up_to_a_size_that_was_named() -> None:
+    y, predicted, _ = draw()
+    groups = np.minimum(np.arange(400) // 4, 90)
+    (claim,) = judge(y, predicted, groups=groups, largest_group=50).claims
+    sizes, wrong = np.bincount(groups), np.bincount(groups, y != predicted)
+    assert claim.bound == pytest.approx(bound_by_optimised_bet(wrong / sizes, 0.05, sizes / 50))
+    assert claim.measured == np.mean(y != predicted)
+    with pytest.raises(InputError, match="one of 'group' has 40: state the largest"):
+        judge(y, predicted, groups=groups, largest_group=30)
+
+
+def test_a_file_of_one_class_proves_its_recall_and_the_error() -> None:
+    y, predicted = np.repeat("sick", 60), WORDS[(np.arange(60) > 4).astype(int)]
+    error, recall = judge(y, predicted, positive="sick", claim="error,sensitivity").claims
+    assert (error.errors, recall.errors, recall.rows) == (5, 5, 60)
+    with pytest.raises(InputError, match="counts rows of class 'well', and there are none: leave it out"):
+        judge(y, predicted, positive="sick", claim="error,specificity")
+
+
+def test_rows_without_a_label_count_as_wrong_if_asked() -> None:
+    y, predicted, _ = draw(100)
+    holes = y.astype(object)
+    holes[:7] = None
+    (claim,) = judge(holes, predicted, empty_wrong=True).claims
+    errors = 7 + int(np.sum(y[7:] != predicted[7:]))
+    assert (claim.errors, claim.rows) == (errors, 100)
+    assert claim.gate is not None
+    assert claim.gate.lost >= 7  # every constant has them right
+    with pytest.raises(InputError, match="claim nothing else"):
+        judge(holes, predicted, empty_wrong=True, claim="sensitivity")
+
+
+def test_what_is_no_label_counts_as_wrong_and_is_named() -> None:
+    y, predicted, _ = draw(100)
+    odd = np.where(np.arange(100) < 3, "unknown", predicted)
+    made = judge(y, odd)
+    assert made.claims[0].errors == int(np.sum(y != odd))
+    assert "it counts as wrong: 'unknown'." in " ".join(made.summary().split())
+
+
+REFUSED = {
+    "'WELL', which differs from the label 'well' by case": {"predicted": np.char.upper(draw()[1])},
+    "holds probabilities such as 0.*--score predicted --cut-off 0.5": {"predicted": draw()[2]},
+    "'predicted' has empty cells in 400 rows.*--empty-wrong": {"predicted": [None] * 400},
+    "claim=auc is about scores, and there are none": {"claim": "auc"},
+    "tested at cut-offs that other rows fix": {"require": "ppv:0.02>=0.3", "score": draw()[2]},
+    "claim=sensitivity counts rows of a class as ind": {
+        "groups": np.arange(400) // 4,
+        "claim": "sensitivity",
+    },
+    "has one group: at least 2 are needed": {"groups": np.zeros(400)},
+    "name --score, and no --prediction": {"score": draw()[2], "cut_off": 0.5},
+    "weights up to|no weight is above 1": {"weights": np.full(400, 2.0), "claim": "weighted_error:1"},
+    "there are none: name their column with --weight": {"claim": "weighted_error:1"},
+    "arrays have different numbers of rows": {"score": [0.5]},
+    "auc is for two classes": dict.fromkeys(("y", "predicted"), np.arange(400.0))
+    | {"clip": 5, "claim": "auc"},
+    "400 different numbers: to predict numbers, name the largest": {"y": np.arange(400.0)},
+    "is one for two classes, and there are 3": {"y": np.arange(400) % 3, "score": draw()[2]},
+}
+
+
+@pytest.mark.parametrize("said", REFUSED)
+def test_what_cannot_be_claimed_is_refused_with_its_cure(said: str) -> None:
+    y, predicted, _ = draw()
+    with pytest.raises(InputError, match=said):
+        judge(**{"y": y, "predicted": predicted, **REFUSED[said]})
+
+
+def test_a_page_shows_the_figures_of_the_screen(tmp_path: Path) -> None:
+    y, predicted, score = draw()
+    made = judge(y, predicted, score=score, claim="error,sensitivity,specificity,auc,ppv", positive="sick")
+    page = Path(made.report(tmp_path / "page.html")).read_text()
+    for claim in made.claims:
+        assert claim.says in page
+        assert claim.says in made.summary(details=True)
+    assert all(claim.says in made._repr_html_() for claim in made.claims)
+    (tmp_path / "page.html").write_text("mine")
+    with pytest.raises(InputError, match="is not a page as ckcv wrote it"):
+        made.report(tmp_path / "page.html")
