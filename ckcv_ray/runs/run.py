@@ -203,7 +203,7 @@ def run(
 
     Args:
         study: learner, resampling, criterion, certification and seed.
-        X: inputs (n, d), an array or a data frame, of finite numbers.
+        X: inputs (n, d), an array or a data frame, whose columns keep their names (see ``Task.of``).
         y: labels (n,), text or numbers; for a learner of numbers such as "ridge" the numbers to predict.
         out: run folder; continued if it already holds this study. None keeps everything in memory.
         execution: backend, workers, cluster address.
@@ -294,7 +294,7 @@ def evaluate(
     """Score a learner on every split of a resampling.
 
     Args:
-        X: inputs (n, d), an array or a data frame.
+        X: inputs (n, d), an array or a data frame, whose columns keep their names (see ``Task.of``).
         y: labels (n,), text or numbers; for a learner of numbers such as "ridge" the numbers to predict.
         out: folder for the scores; continued if it holds the same procedure. None keeps them in memory.
         execution: backend, workers, cluster address.
