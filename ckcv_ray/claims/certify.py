@@ -20,7 +20,7 @@ many fewer independent units in each set. Proofs: docs/theory/bounds.md, "Claims
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from fractions import Fraction
-from math import fsum
+from math import ceil, fsum
 from typing import Any, cast
 
 import numpy as np
@@ -47,6 +47,7 @@ from ckcv_ray.claims.numbers import Clipped
 from ckcv_ray.claims.quantity import (
     MIN_OF_SUBGROUP,
     Claim,
+    Counts,
     Need,
     Quantity,
     bound_count,
@@ -348,6 +349,23 @@ def list_needs(problem: Problem) -> list[Need]:
     for quantity in dict.fromkeys(list_claimed(problem).values()):
         needs += [*quantity.foresee(problem), *([foresee_gate(problem)] if quantity.is_error else [])]
     return needs
+
+
+def expect_error(problem: Problem, loss: float) -> Claim | None:
+    """Return the claim of a rule's error that a mean loss on the rows held out, in [0, 1], would prove.
+
+    Each unit is taken to be right, or as wrong as it can be, by which least is proven. None if the study
+    claims no error.
+    """
+    quantity, held = make_error(problem), HeldOutPredictions(problem, Models())
+    if quantity not in list_claimed(problem).values():
+        return None
+    n = problem.all_rows.n_units - problem.task.n_units
+    wrong = ceil(loss * n)
+    losses = np.diff(np.arange(n + 1) * wrong // n).astype(float)  # evenly in the order of the draw
+    bound, _ = quantity.bound(held, Counts(losses))
+    rule = problem.certification.rule_of_quantities
+    return Claim(quantity, rule, bound, held.delta, "", errors=wrong, rows=n)
 
 
 def claim_subgroups(held: HeldOutPredictions) -> Iterator[Claim]:

@@ -23,6 +23,7 @@ from ckcv_ray.errors import InputError, StoreError
 from ckcv_ray.learners.base import ANY
 from ckcv_ray.learners.sklearn.learner import BOOSTING
 from ckcv_ray.learners.sklearn.spec import BOOSTERS
+from ckcv_ray.storage.files import open_files
 from ckcv_ray.study.options import list_parts
 from ckcv_ray.study.study import AnyStudy, Execution, Procedure, Study, read_toml
 from ckcv_ray.tables.objects import is_address, parse_address
@@ -150,11 +151,16 @@ def choose_folder(source: str, ending: str, run_id: str) -> str:
         InputError: it is a Ray job, or there are more than ``MAX_FOLDERS``.
     """
     stem = re.sub(r"\W+", "_", Path(source).name.partition(".")[0]).strip("_") or "table"
+    return number_folder(f"{stem}_{ending}", run_id)
+
+
+def number_folder(name: str, run_id: str) -> str:
+    """Return the first of x_run, x_run_2 and so on that is free, or holds a run; see ``choose_folder``."""
     for number in range(1, MAX_FOLDERS + 1):
-        folder = check_out(f"{stem}_{ending}{'' if number == 1 else f'_{number}'}")
-        if not Path(folder).exists() or find_run_id(folder) == run_id:
+        folder = check_out(f"{name}{'' if number == 1 else f'_{number}'}")
+        if not open_files(folder).exists() or find_run_id(folder) == run_id:
             return folder
-    raise InputError(f"{stem}_{ending} and {MAX_FOLDERS - 1} more are taken: name a folder with --out")
+    raise InputError(f"{name} and {MAX_FOLDERS - 1} more are taken: name a folder with --out")
 
 
 def find_run_id(folder: str) -> str | None:

@@ -76,14 +76,14 @@ def list_stop_signals() -> list[signal.Signals]:
 
 
 @contextmanager
-def say_what_is_saved(out: str) -> Iterator[Signals]:
-    """Say what is saved in a folder when a computation is interrupted, and exit as the shell expects."""
+def say_what_is_saved(out: str | None) -> Iterator[Signals]:
+    """Say what is saved in a folder, if any, when a computation is interrupted; exit as the shell expects."""
     signals = Signals()
     try:
         yield signals
     except KeyboardInterrupt:
         saved = f"completed work is saved in {out}; run the same command again to resume"
-        say(f"interrupted: {saved if open_files(out).exists() else 'no work was saved'}")
+        say(f"interrupted: {saved if out and open_files(out).exists() else 'no work was saved'}")
         raise typer.Exit(128 + (signals.received or signal.SIGINT)) from None
 
 

@@ -1,7 +1,9 @@
 """Commands run, plan, status and evaluate."""
 
 import os
+import shlex
 import sys
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,28 +11,33 @@ from typing import Any
 import typer
 
 from ckcv_ray.claims.certificate import describe_held_share
+from ckcv_ray.claims.certify import expect_error, make_error
 from ckcv_ray.cli import data, options
 from ckcv_ray.cli.display import Display
 from ckcv_ray.cli.options import DetailsFlag, Folder, JsonFlag, make_option, with_options
 from ckcv_ray.cli.output import console, say, show
 from ckcv_ray.cli.process import say_what_is_saved
-from ckcv_ray.core.percent import ceil_percent, duration
+from ckcv_ray.core.percent import ceil_percent, duration, format_level
 from ckcv_ray.engine import forecast
 from ckcv_ray.engine.backend import choose_backend, find_ray_address
 from ckcv_ray.engine.queue import Queue
 from ckcv_ray.errors import InputError, plain, pluralize
+from ckcv_ray.runs import tries
 from ckcv_ray.runs.load import is_finished, load, reopen, replay
 from ckcv_ray.runs.result import Result
-from ckcv_ray.runs.run import Job, Work, assess, check_job, compute, find_result
+from ckcv_ray.runs.run import TRY, Job, Work, assess, check_job, compute, find_result
 from ckcv_ray.storage.files import write_atomically
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.storage.log import Log
 from ckcv_ray.study.parts import Budget, Paper, Race
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.study.study import Execution, Procedure, Study, format_toml
+from ckcv_ray.tables.task import Task
 from ckcv_ray.validation import as_path, parse_seconds
 
 HOUR, LONG = 3600.0, 600.0
+MAX_TRIED = 6
+OF_PLAN = {"as_json", "rows", "try_for", "workers", "write_study"}  # a run lacks them, or has them otherwise
 
 
 @with_options(execution=options.make_execution, study=options.make_study, chosen=data.choose_columns)
@@ -72,7 +79,22 @@ def plan(
     study: Study,
     chosen: data.Chosen,
     workers: tuple[int, ...],
+    ctx: typer.Context,
     test: str | None = data.TEST,
+    try_for: str | None = typer.Option(
+        None,
+        "--try",
+        help="Time for a first look at the rows to learn from, such as 30s: who stands best there, and the "
+        "line that starts the run.",
+    ),
+    rows: int | None = make_option(
+        "With --try: rows to look at, such as 1000.", "all to learn from", "Execution"
+    ),
+    out: str | None = make_option(
+        "With --try: folder of the run, beside which the try is recorded.",
+        "named after the table",
+        check=options.check_run_place,
+    ),
     write_study: Path | None = make_option(
         "TOML file to write, with every option of the study, for --study.", panel="Study"
     ),
@@ -86,8 +108,16 @@ def plan(
         ckcv plan patients.csv --target outcome --learner svm,forest
         ckcv plan twonorm:2000:0 --n-splits 500 --workers 1,16
         ckcv plan patients.csv --target outcome --write-study mine.toml
+        ckcv plan patients.csv --target outcome --try 30s
     """
+    for name, value in {"rows": rows, "out": out}.items():
+        if value is not None and try_for is None:
+            raise InputError(f"{name}={value} is for a first look: add try_for=30s, or leave it out")
     task, _ = chosen.read(study, test)
+    tried: dict[str, Any] = {}
+    said: list[str] = []
+    if try_for is not None:
+        study, tried, said = _take_first_look(ctx, study, task, try_for, rows, out)
     problem = Problem.of(study, task)
     say(*data.describe_reading(problem))
     _say_cautions(problem)
@@ -102,7 +132,84 @@ def plan(
         *_suggest(planned),
         *planned.list_needs(),
     ]
-    show(planned.to_json(), "\n".join(lines), as_json)
+    show(planned.to_json() | tried, "\n".join([*lines, *said]), as_json)
+
+
+def _take_first_look(
+    ctx: typer.Context, study: Study, task: Task, try_for: str, rows: int | None, out: str | None
+) -> tuple[Study, dict[str, Any], list[str]]:
+    """Try the learners that are named, or the usual ones, and record it beside the run that is planned.
+
+    Returns:
+        The study of that run, with the best learner if none was named; and what to say, as values and lines.
+    """
+    problem, seconds = Problem.of(study, task), parse_seconds("try_for", try_for)
+    if problem.held is None:
+        raise InputError(
+            f"try_for={try_for} looks at rows to learn from, and certify={study.certify} judges every row: "
+            "leave it out, or choose certify=holdout"
+        )
+    named = _is_given(ctx, "learner") or _is_given(ctx, "study") or study.learner != Study().learner
+    asked = study if named else study.replace(learner=tries.USUAL)
+    say(f"trying {', '.join(asked.learner.by_label)} for up to {duration(seconds)}")
+    with say_what_is_saved(None) as signals, signals:
+        found = tries.look(asked, problem, seconds, rows, signals.stop)
+        if not named:
+            study = study.replace(learner=found.ranked[0][0].learner)
+            problem = Problem.of(study, task)
+        beside = "" if out is None else out[: out.rfind("/") + 1]
+        folder = options.number_folder(f"{beside}{TRY}{problem.run_id}", found.work.problem.run_id)
+        found.record(folder)
+    line = _write_line(ctx, problem, {} if named else {"learner": found.ranked[0][0].learner})
+    values, lines = _describe_try(found, problem)
+    lines += [f"recorded in    {folder}", f"start the run  {line}"]
+    return study, {"line": line, "try": values | {"folder": folder, "plans": problem.run_id}}, lines
+
+
+def _write_line(ctx: typer.Context, problem: Problem, chosen: Mapping[str, str]) -> str:
+    """Return the line that runs what a command plans: its options, what was ``chosen``, and the hold-out."""
+    study = problem.study.options()
+    fixed = {name: str(study[name]) for name in ("holdout_share", "seed")} | dict(chosen)
+    words = ["ckcv", "run"]
+    for parameter in sorted(ctx.command.params, key=lambda each: each.param_type_name):  # arguments first
+        name = str(parameter.name)
+        if name in fixed:
+            words += [parameter.opts[0], fixed[name]]
+        elif name not in OF_PLAN and _is_given(ctx, name):
+            words += [parameter.opts[0]] * (parameter.param_type_name == "option")
+            words += [str(ctx.params[name])] * (ctx.params[name] is not True)
+    return shlex.join(words)
+
+
+def _describe_try(found: tries.Try, problem: Problem) -> tuple[dict[str, Any], list[str]]:
+    """Return what a try has shown and what the run is expected to prove, as values and as lines."""
+    scored, (best, figures), score = found.scored, found.ranked[0], found.scored.scores[0]
+    wrong, error = problem.task.target.word("wrong", "off on average"), make_error(problem)
+    means = {entry.name: of.mean for entry, of in found.ranked[:MAX_TRIED]} | {"a constant": found.constant}
+    shown = {name: f"{error.format_measured(mean / score.largest)} {wrong}" for name, mean in means.items()}
+    shown |= dict.fromkeys(found.late, "has not finished a split")
+    width, splits = max(map(len, shown)), pluralize(scored.computed.n_splits, "split")
+    claim, expected = expect_error(problem, figures.mean / score.largest), "nothing: no error is claimed"
+    if claim is not None and figures.mean < found.constant:
+        sentence = claim.quantity.word(claim.quantity.quoted, claim, problem.task)
+        seen = f"if {claim.errors:,} of {claim.rows:,} held-out rows are wrong"
+        seen = "or less, if rows held out are predicted as well" if problem.has_losses else seen
+        better = "and it is proven better than a constant"
+        expected = f"{sentence} ({format_level(claim.delta)}), {seen} {better}"
+    elif claim is not None:
+        expected = "nothing: a constant is no worse"
+    values = {"late": found.late, "constant": found.constant, "expected": claim and claim.bound}
+    return scored.to_json() | values, [
+        f"tried          {scored.task.n:,} of {pluralize(problem.task.n, 'row')} to learn from, in {splits}",
+        *(f"  {name:<{width}}  {figure}" for name, figure in shown.items()),
+        f"stands best    {best.name}, {shown[best.name]}; no claim: nothing was judged",
+        f"expected       {expected}",
+    ]
+
+
+def _is_given(ctx: typer.Context, name: str) -> bool:
+    source = ctx.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
 
 
 def _write_study(file: Path, study: Study) -> None:

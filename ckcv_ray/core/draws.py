@@ -16,6 +16,7 @@ from ckcv_ray.core.arrays import Counts, Index
 HELD_OUT, MEMBERS, PAIRS, PART = (0, 0, 2), (0, 0, 3), (0, 0, 6), (0, 0, 7)
 PERMUTATIONS, BEST_OF_ROWS = (0, 0, 8), (0, 0, 9)
 JUDGED = (0, 0, 12)  # order of judged rows on which runs are compared
+TRIED = (0, 0, 13)  # order of the learning rows of which a first look takes some
 SPLITS = (0, 1)
 
 

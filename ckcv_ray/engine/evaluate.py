@@ -118,7 +118,7 @@ def evaluate_apart(units: Sequence[Unit], inputs: Inputs, seconds: float = inf) 
     If they do, their paths are evaluated one by one; one that ends it alone, ``MAX_LOST`` times, has failed.
     """
     problem, timeout = inputs.problem, inputs.fit_timeout
-    compute = partial(compute_apart, problem.learner, timeout, _evaluate, inputs)
+    compute = partial(compute_apart, problem.learner, timeout, evaluate_inputs, inputs)
     alone = [unit._replace(paths=(path,)) for unit in units for path in unit.paths]
     with suppress(LostError):
         return [compute(units, seconds)]
@@ -137,7 +137,8 @@ def evaluate_apart(units: Sequence[Unit], inputs: Inputs, seconds: float = inf) 
     return outcomes
 
 
-def _evaluate(inputs: Inputs, units: Sequence[Unit], seconds: float) -> Outcome:
+def evaluate_inputs(inputs: Inputs, units: Sequence[Unit], seconds: float = inf) -> Outcome:
+    """Evaluate units as ``evaluate`` does; of a worker, ``compute_apart`` asks it."""
     return evaluate(units, inputs, seconds)
 
 

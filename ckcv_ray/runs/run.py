@@ -53,6 +53,7 @@ MAX_LOOKED_AT, MAX_ROWS_THERE = 200, 1_000_000
 MAX_CHECK_SECONDS = 60.0  # for trying whether models can be stored, in the worker
 START_SECONDS = 10.0  # that it may take beside a fit, where fits have a limit
 MAX_CELLS_KEPT = 50_000  # of a table whose rows are kept for the next run
+TRY = "try-"  # begins the name of the folder of a first look at the run whose run_id follows
 ColumnHashes = dict[str, Words]
 
 
@@ -96,7 +97,8 @@ def _find_rows(name: str, folder: RunFolder, problem: Problem, hashes: ColumnHas
         return None
     place, task = (str(folder), json.dumps(folder.manifest())), problem.all_rows
     run_id, columns, n_rows = _read_table(*place)
-    if run_id == problem.run_id or task.target.name not in columns or columns.isdisjoint(task.features):
+    own = run_id == problem.run_id or name.startswith(f"{TRY}{problem.run_id}")  # whose rows it learns from
+    if own or task.target.name not in columns or columns.isdisjoint(task.features):
         return None
     if n_rows > MAX_ROWS_THERE:
         raise StoreError(f"it has {n_rows:,} rows, and at most {MAX_ROWS_THERE:,} are looked at")

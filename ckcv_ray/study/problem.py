@@ -255,6 +255,11 @@ class Problem:
         return criterion.limit if isinstance(criterion, MeanClippedError) else None
 
     @property
+    def score(self) -> str:
+        """Name of the score that is the mean of the losses of rows, of a study with a certification."""
+        return "zero_one" if self.clip is None else f"{measures.CLIPPED}{self.clip!r}"
+
+    @property
     def has_losses(self) -> bool:
         """Whether a model's total is no count of rows: with groups, and with numbers and a certification."""
         return self.clip is not None or not self.task.units.independent

@@ -603,6 +603,13 @@ class Task:
         units = task.units if question is None else replace(task.units, question=question)
         return replace(task, units=units, provenance=provenance)
 
+    def restored(self) -> "Task":
+        """Return the task as it is read back from its columns: with the classes that its rows have."""
+        units, numbers = self.units, not self.classes
+        roles = Roles(self.target.name, group=units.name, numbers=numbers, weight=self.weighting.column)
+        given = self.schema, units.question, self.salt, self.provenance
+        return replace(Task.restore(self.coded_columns(), roles, *given), source=self.source)
+
     def make_salt(self, columns: pa.Table) -> str:
         """Return the salt of a table, which is this task's if it is the one that the task was made of.
 

@@ -141,7 +141,14 @@ def test_help_begins_with_what_is_used_most_and_keeps_learners_apart(
             names = panels.setdefault(line.strip("╭╮─ "), [])
         elif line.startswith("│ --"):
             names.append(line.split()[1])
-    assert {name.strip("-") for name in panels["Options"]} <= {*FIRST, "json", "workers", "help", "help-all"}
+    assert {name.strip("-") for name in panels["Options"]} <= {
+        *FIRST,
+        "json",
+        "workers",
+        "try",
+        "help",
+        "help-all",
+    }
     assert panels["Options"][:4] == ["--target", "--features", "--drop", "--group"]
     assert panels["SVM"] == ["--C", "--gamma", "--scale"]
     assert panels["Other learners"] == ["--param", "--sample"]

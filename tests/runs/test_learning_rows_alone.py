@@ -8,7 +8,8 @@ import pytest
 
 from ckcv_ray import Execution, Job, Procedure, Study, assess, load_run, verify
 from ckcv_ray.errors import InputError
-from ckcv_ray.runs.run import run_job
+from ckcv_ray.runs import tries
+from ckcv_ray.runs.run import never, run_job
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.tables.task import Roles, Task, make_test_rows
 
@@ -103,6 +104,21 @@ def test_no_cell_of_a_row_held_out_has_a_part_in_what_is_selected_and_fitted(nam
         other = of(corrupted(table, kinds, result.problem.held, seed), result.task.salt)
         assert other.digest != result.problem.all_rows.digest
         check_same(result, run(study, other))
+
+
+@pytest.mark.parametrize("name", ["linear", "several", "target"])
+def test_a_first_look_looks_at_no_row_held_out(name, monkeypatch):
+    monkeypatch.setattr(tries, "warm_up", lambda inputs: None)
+    monkeypatch.setattr(tries, "compute_apart", lambda _, timeout, make, *rest, seconds: make(*rest))
+    kinds, options = KINDS[STUDIES[name][0]], STUDIES[name][1]
+    study, table = Study.paper(**SMALL, certify="holdout", **options), a_table(kinds, seed=6)
+    task = Task.from_table(table, Roles("y"))
+    problem = Problem.of(study, task)
+    other = Problem.of(study, of(corrupted(table, kinds, problem.held, 0), task.salt))
+    found, again = (tries.look(study, each, 60.0, None, never).scored for each in (problem, other))
+    assert other.run_id != problem.run_id
+    assert found.run_id == again.run_id
+    assert found.to_json()["entries"] == again.to_json()["entries"]
 
 
 def one_gap(n=48):

@@ -1,0 +1,202 @@
+"""A first look shows what was finished in time, of rows that the run learns from, as a procedure does."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from conftest import blobs
+
+from ckcv_ray import Execution, Job, Study, Task, load_scores
+from ckcv_ray.claims.certify import expect_error
+from ckcv_ray.core.bounds.binomial import clopper_pearson
+from ckcv_ray.engine.worker import LostError
+from ckcv_ray.errors import RunError
+from ckcv_ray.runs import tries
+from ckcv_ray.runs.run import TRY, assess, never, run_job
+from ckcv_ray.study.problem import Problem
+from ckcv_ray.tables.task import Roles
+
+SERIAL = Execution("serial")
+STUDY = Study.of(learner="naive_bayes,tree,linear", k=(3,), n_splits=2)
+TASK = blobs(120)
+
+
+class Time:
+    """A clock that goes on by what fits take, in this process: seconds of each path, in their order."""
+
+    def __init__(self, *seconds: float) -> None:
+        self.now, self.seconds, self.asked = 0.0, seconds, list[tuple[int, int]]()
+
+    def compute(
+        self, learner: Any, timeout: float, function: Any, inputs: Any, units: Any, seconds: float
+    ) -> Any:
+        ((path, _),), split = units[0].paths, units[0].split
+        self.asked.append((split, path))
+        self.now += min(self.seconds[path], seconds)
+        if self.seconds[path] > seconds:
+            raise LostError("it did not answer in time")
+        return function(inputs, units)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Time]:
+    def make(*seconds: float) -> Time:
+        time = Time(*seconds)
+        monkeypatch.setattr(tries, "monotonic", lambda: time.now)
+        monkeypatch.setattr(tries, "compute_apart", time.compute)
+        monkeypatch.setattr(tries, "warm_up", lambda inputs: None)
+        return time
+
+    return make
+
+
+def look(
+    study: Study = STUDY, task: Task = TASK, seconds: float = 30.0, rows: int | None = None
+) -> tries.Try:
+    return tries.look(study, Problem.of(study, task), seconds, rows, never)
+
+
+def list_values(result: Any) -> list[Any]:
+    """Learners and settings, with the score on each split."""
+    return [(e.name, *result.of_splits(e, result.scores[0])) for e in result.entries]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "kept", "n_splits"),
+    [
+        ((1, 1, 1), ["naive_bayes", "tree", "linear"], 5),
+        ((2, 2, 2), ["naive_bayes", "tree", "linear"], 5),  # 30 in all
+        ((2, 4, 4), ["naive_bayes", "tree", "linear"], 3),
+        ((1, 99, 1), ["naive_bayes", "linear"], 5),
+        ((20, 1, 1), ["tree", "linear"], 5),  # each has its share
+        ((99, 99, 7), ["linear"], 1),
+        ((1, 1, 25), ["naive_bayes", "tree", "linear"], 1),
+    ],
+)
+def test_time_decides_how_much_is_shown_and_each_figure_is_that_of_the_procedure(
+    seconds: tuple[float, ...], kept: list[str], n_splits: int, clock: Callable[..., Time]
+) -> None:
+    time = clock(*seconds)
+    found = look()
+    assert list(found.scored.problem.learners) == kept
+    assert found.late == tuple(label for label in STUDY.learner.by_label if label not in kept)
+    assert found.scored.computed.n_splits == n_splits
+    assert time.now <= 30
+    assert list_values(found.scored) == list_values(assess(found.work.problem.procedure, found.scored.task))
+    assert [of.mean for _, of in found.ranked] == sorted(of.mean for _, of in found.ranked)
+
+
+def test_what_was_begun_in_a_split_that_did_not_end_is_not_shown(clock: Callable[..., Time]) -> None:
+    time = clock(1, 1, 1)
+
+    def slower(*given: Any, **more: Any) -> Any:
+        time.seconds = (1, 1, 99) if len(time.asked) > 7 else time.seconds
+        return time.compute(*given, **more)
+
+    tries.compute_apart = slower  # undone with the clock
+    found = look()
+    assert time.asked[-1] == (2, 2)
+    assert (found.scored.computed.n_splits, found.late) == (2, ())
+
+
+@pytest.mark.parametrize(("n", "cure"), [(120, "allow more time"), (3200, "--rows 1000")])
+def test_where_nothing_is_finished_it_says_so(n: int, cure: str, clock: Callable[..., Time]) -> None:
+    clock(99, 99, 99)
+    with pytest.raises(RunError, match=f"^nothing finished in 30 s: {cure}$"):
+        look(task=blobs(n))
+
+
+def test_it_stops_between_fits(clock: Callable[..., Time]) -> None:
+    time = clock(1, 1, 1)
+    with pytest.raises(KeyboardInterrupt):
+        tries.look(STUDY, Problem.of(STUDY, TASK), 30.0, None, lambda: len(time.asked) == 2)
+    assert len(time.asked) == 2
+
+
+def make_table(n: int = 160) -> pa.Table:
+    """Classes of which one is rare, gaps, a category that few rows have, groups, weights and dates."""
+    rng, y = np.random.default_rng(0), np.arange(n) % 2
+    x = rng.normal(size=n) + y
+    return pa.table(
+        {
+            "x": pa.array(x, mask=rng.random(n) < 0.1),
+            "color": np.where(np.arange(n) < 3, "rare", np.array(["blue", "red"])[(x > 0.5).astype(int)]),
+            "day": pa.array(np.datetime64("2026-01-01", "ms") + (1e10 * x).astype("timedelta64[ms]")),
+            "ward": [f"w{i}" for i in rng.integers(0, 40, n)],
+            "weight": rng.integers(1, 4, n).astype(float),
+            "y": np.where(np.arange(n) < 4, "seldom", np.array(["no", "yes"])[y]),
+        }
+    )
+
+
+@pytest.mark.parametrize("rows", [None, 60])
+@pytest.mark.parametrize("roles", [Roles("y"), Roles("y", group="ward", weight="weight")])
+def test_its_folder_can_be_read_and_holds_learning_rows_alone(
+    rows: int | None, roles: Roles, tmp_path: Path, clock: Callable[..., Time]
+) -> None:
+    clock(1, 1)
+    study = Study.of(learner="tree,linear", k=(3,), n_splits=2, fill="mean", seed=3)
+    task = Task.from_table(make_table(), roles)
+    found, learned = look(study, task, rows=rows), Problem.of(study, task).task
+    found.record(str(tmp_path / "try"))
+    read = load_scores(tmp_path / "try")
+    assert list_values(read) == list_values(found.scored)
+    assert read.execution["fits"] == 10
+    seen, learned_from = ({*each.X[:, 2]} for each in (read.task, learned))
+    assert seen <= learned_from
+    assert read.task.n == learned.n if rows is None else 60 <= read.task.n < 70
+
+
+def test_fewer_rows_are_among_more() -> None:
+    problem = Problem.of(STUDY, TASK)
+    taken = [{*map(tuple, tries.take_rows(problem, rows).X)} for rows in (20, 40, None)]
+    assert [len(rows) for rows in taken] == [20, 40, 60]
+    assert taken[0] < taken[1] < taken[2] == {*map(tuple, problem.task.X)}
+
+
+RUN = Study.of(C=(2.0,), gamma=(0.1,), k=(3,), n_splits=2)
+
+
+def find_seen(study: Study, task: Task, folder: Path) -> list[dict[str, Any]]:
+    return run_job(Job(study, task, folder), SERIAL).execution["before"]["runs"]
+
+
+@pytest.mark.parametrize("values", ["distinct", "repeated"])
+def test_the_run_that_it_is_for_judges_no_row_that_was_seen_and_others_say_so(
+    values: str, tmp_path: Path, clock: Callable[..., Time]
+) -> None:
+    clock(1)
+    task = TASK if values == "distinct" else Task.of(np.round(TASK.X), TASK.labelled(TASK.y))
+    found, problem = look(RUN, task), Problem.of(RUN, task)
+    found.record(str(tmp_path / f"{TRY}{problem.run_id}"))
+    assert find_seen(RUN, task, tmp_path / "run") == []
+    others = [RUN.replace(seed=1), RUN.replace(holdout_share=0.7)]
+    for number, other in enumerate(others):
+        seen = find_seen(other, task, tmp_path / f"other{number}")
+        (of_try,) = [run for run in seen if run["folder"].startswith(TRY)]
+        assert not of_try["judged"]
+        assert of_try["rows"] >= (1 if values == "distinct" else 20)
+    if values == "distinct":  # another study of the same learning rows
+        seen = find_seen(RUN.replace(C=(1.0,)), task, tmp_path / "tree")
+        assert not any(run["folder"].startswith(TRY) for run in seen)
+
+
+def test_what_is_expected_is_the_bound_on_as_many_wrong_rows() -> None:
+    problem = Problem.of(STUDY, TASK)
+    claim = expect_error(problem, 0.1)
+    assert claim is not None
+    assert (claim.errors, claim.rows, claim.bound) == (6, 60, clopper_pearson(6, 60, 0.05))
+    assert expect_error(Problem.of(STUDY.replace(claim="auc"), TASK), 0.1) is None
+
+
+def test_numbers_are_compared_by_the_clipped_error(clock: Callable[..., Time]) -> None:
+    clock(1, 1)
+    X = np.random.default_rng(0).normal(size=(120, 3))
+    task = Task.of(X, X[:, 0] + 5, numbers=True)
+    found = look(Study.of(learner="forest_regressor,ridge", clip=2, k=(3,), n_splits=2), task)
+    (best, figures), _ = found.ranked
+    assert (best.learner, found.scored.scores[0].name) == ("ridge", "clipped:2.0")
+    assert figures.mean < 0.1 < found.constant < 2
