@@ -718,12 +718,14 @@ def _draw_bounds(result: Certified) -> Picture:
     if any(is_error):
         across = np.add.outer(y, [-0.4, 0.4, np.nan])[is_error].ravel()
         parts.append(Mark(100 * c.baseline.error, across, INK, "baseline", LINE, (2, 1)))
+    rules = [claim.classifier if claim.cut_off is None else "cut-off" for claim in claims]
+    once = f", by {rules[0]}" * (len({*rules}) == 1)
     names = [
-        f"{claim.quantity}{f' of {claim.label!r}' * (claim.quantity.by_class and len(c.labels) > 2)}, "
-        f"{claim.classifier if claim.cut_off is None else 'cut-off'}"
-        for claim in claims
+        f"{one.quantity}{f' of {one.label}' * (one.quantity.by_class and not one.quantity.two_classes)}"
+        f"{f', {rule}' * (not once)}"
+        for one, rule in zip(claims, rules, strict=True)
     ]
-    scale = Scale(result.task.target.word("in %", "in % of the clip"), 0, 102)
+    scale = Scale(result.task.target.word("in %", "in % of the clip") + once, 0, 102)
     return Picture("Bounds", "", Chart(scale, Scale(names=names, down=True), parts, 110 + 22 * len(claims)))
 
 

@@ -147,7 +147,8 @@ def test_a_claim_is_the_range_that_it_proves_with_what_was_measured_in_it() -> N
     made = run(Study.of(**SMALL, learner="linear", claim=claim, positive=rows.classes[1]), rows.X, rows.y)
     axes, (error, *least) = made.plot(), [one for one in made.claims if str(one.quantity) in names]
     bars, exact, measured, baseline = axes.lines
-    assert [label.get_text() for label in axes.get_yticklabels()] == [f"{name}, refit" for name in names]
+    assert [label.get_text() for label in axes.get_yticklabels()] == [*names]
+    assert axes.get_xlabel() == "in %, by refit"
     bounds = [(0, 100 * error.risk), *((100 - 100 * one.risk, 100) for one in least)]
     np.testing.assert_array_equal(bars.get_xdata().reshape(-1, 3)[:, :2], bounds)
     assert bars.get_solid_capstyle() == "butt"  # else a bar would end beyond its bound
