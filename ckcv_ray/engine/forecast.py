@@ -300,10 +300,9 @@ class Plan:
 
     def list_needs(self) -> list[str]:
         """Return lines on the rows that the first claims need."""
-        lines = [line for need in self.claims[:MAX_CLAIMS] for line in need.lines]
-        if (more := len(self.claims) - MAX_CLAIMS) > 0:
-            lines.append(f"and {pluralize(more, 'claim')} more, about classes with no fewer rows")
-        return lines
+        more = len(self.claims) - MAX_CLAIMS
+        others = [f"and {pluralize(more, 'claim')} more, about classes with no fewer rows"] * (more > 0)
+        return [*(line for need in self.claims[:MAX_CLAIMS] for line in need.lines), *others]
 
     def _repr_html_(self) -> str:
         """Return the plan for a notebook: a card with what it takes, and the rows that claims need."""
