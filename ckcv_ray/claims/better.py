@@ -77,6 +77,7 @@ class Better(Quantity):
     name = "better"
     phrase = "share of wins against {0}"
     measured_as = "{rate} won ({part:,} of {rows:,} {on} that one alone has right)"
+    counted = "judged rows that one of the two alone has right"
     rows_alone = ""
     is_binomial = True
     usual = (float(np.nextafter(0.5, 0)),)

@@ -26,6 +26,7 @@ class Error(Quantity):
     """The probability that a rule misclassifies a new row; of groups the mean share of a new group's rows."""
 
     name = phrase = "error"
+    counted = "judged rows"
     is_error = at_most = guarded = is_binomial = True
     rows_alone = ""
     states = (

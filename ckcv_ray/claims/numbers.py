@@ -92,6 +92,7 @@ class Within(Quantity):
     states = "at least {0} of new rows are predicted to within {claim.limit} by {who}"
     quoted = "in the long run at most {claim.quantity.beyond} of new rows are off by more than {claim.limit}"
     seen = "{claim.errors:,} of {claim.rows:,} previously unused rows are further off, {bound}"
+    counted = "judged rows"
     largest = float_info.max
 
     @property

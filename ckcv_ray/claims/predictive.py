@@ -28,6 +28,7 @@ from ckcv_ray.claims.quantity import (
     Holds,
     Need,
     Quantity,
+    Shares,
     Tally,
     foresee_rows,
 )
@@ -60,6 +61,7 @@ class Predictive(Quantity):
 
     two_classes = True
     made_of = BINARY_RECALLS
+    counted = "judged rows of each of the two classes"
     rows_alone = "rows of a class"
     share = "recalls"
     meaning: ClassVar[str]  # what it is, as a clause; {label} is the positive class
@@ -115,13 +117,14 @@ class PredictiveValue(Predictive, Requirable):
 
     of_positive: ClassVar[bool]  # whether rows classified as positive are to be right
 
-    def compute(self, sensitivity: float, specificity: float) -> float:
-        """Return it for two recalls in [0, 1]; it increases in both."""
+    def compute(self, sensitivity: Shares, specificity: Shares) -> Shares:
+        """Return it for two recalls in [0, 1], elementwise; it increases in both."""
         q = self.prevalence
         right, wrong = q * sensitivity, (1 - q) * (1 - specificity)
         if not self.of_positive:
             right, wrong = (1 - q) * specificity, q * (1 - sensitivity)
-        return right / (right + wrong) if right else 0.0
+        value: Shares = right / (right + wrong + (right == 0))  # 0 where nothing is right
+        return value
 
     def require(self, least: float) -> Holds:
         """Return what says whether it is at least a value, for shares of wrong rows of both classes."""
@@ -221,8 +224,8 @@ class NetBenefit(Predictive):
     )
     largest = LARGEST_BOUND
 
-    def compute(self, sensitivity: float, specificity: float) -> float:
-        """Return it for two recalls in [0, 1]; it increases in both."""
+    def compute(self, sensitivity: Shares, specificity: Shares) -> Shares:
+        """Return it for two recalls in [0, 1], elementwise; it increases in both."""
         right, wrong = self.prevalence * sensitivity, (1 - self.prevalence) * (1 - specificity)
         return right - wrong * self.worth / (1 - self.worth)
 

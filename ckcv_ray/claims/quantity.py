@@ -12,13 +12,14 @@ rows.
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import takewhile
 from math import ceil
 from sys import float_info
-from typing import Annotated, Any, ClassVar, NamedTuple, cast
+from typing import Annotated, Any, ClassVar, NamedTuple, TypeVar, cast
 
 import numpy as np
 
@@ -34,16 +35,17 @@ from ckcv_ray.core.bounds.binomial import (
     clopper_pearson,
     count_without,
     find_first,
+    find_rows_for_good,
 )
 from ckcv_ray.core.percent import ceil_percent, floor_percent, format_about, format_level, format_percent
-from ckcv_ray.core.quantities import Declared, parse_quantity
+from ckcv_ray.core.quantities import SHARE_OF_ROWS, Declared, find_quantity, parse_quantity
 from ckcv_ray.errors import InputError, cut
 from ckcv_ray.learners.ensemble import Models
-from ckcv_ray.study.parts import Condition, Holdout
+from ckcv_ray.study.parts import MAX_HALVED_ROWS, Condition, Holdout, parse_condition
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.tables.columns import Label
 from ckcv_ray.tables.task import Task
-from ckcv_ray.validation import OPTIONAL, Count, Fraction, Limited, Probability, Stored
+from ckcv_ray.validation import OPTIONAL, Count, Fraction, Limited, Probability, Stored, quote
 
 NOTHING = "Nothing can be claimed for"  # begins the sentence of a claim that lacks rows
 METHOD = re.compile(r" \(([^()]*(\([^()]*\)[^()]*)*)\)\.(?= |$)")  # ends the first sentence of a statement
@@ -52,7 +54,11 @@ SAME_RATE = "assuming the same error rate (then with probability about one half)
 MIN_OF_SUBGROUP = 10  # rows of a subgroup that is claimed: fewer prove no error below a quarter
 MAX_OF_VALUE = 80  # characters of one in a message
 DECIMAL_TOLERANCE = 1e-12  # of a value that was written in decimals
+POWERS = (0.5, 0.8, 0.9)  # probabilities of a proof of which it is shown how many rows they take
+ASSUMED_RISKS = (0.8, 0.6, 0.5, 0.4, 0.2, 0.1, 0.0)  # as shares of what a condition allows
+MOST_SHOWN = (1_000_000, 20_000)  # rows of each kind, of one kind and of two
 
+Shares = TypeVar("Shares", float, Values)
 Holds = Callable[[Sequence[float]], bool]
 Phrase = str | tuple[str, str]  # of two the second is that of groups of rows
 Risk = Annotated[float, Limited(ge=0, le=float_info.max)]
@@ -293,6 +299,7 @@ class Quantity(Declared):
         largest: the bound that says nothing.
         usual: bounds of which a plan says how many rows they take, where the study asks for none.
         width_of: the share of new rows of which it says how far off they are; None if it does not.
+        counted: names the judged rows of which true values alone say how many prove it; "" if they do not.
         prevalence, worth: of what follows from recalls, the share of the positive class, and from which
             probability on a row is flagged; else None.
     """
@@ -309,6 +316,7 @@ class Quantity(Declared):
     is_binomial: ClassVar[bool] = False
     largest: ClassVar[float] = 1.0
     usual: ClassVar[Sequence[float]] = ()
+    counted: ClassVar[str] = ""
     width_of: float | None = None
     prevalence: float | None = None
     worth: float | None = None
@@ -394,8 +402,8 @@ class Quantity(Declared):
         counts: dict[str, str | int] = {"part": claim.part, "rows": claim.rows or 0, "rate": claim.rate}
         return self.word(self.measured_as, claim, task, on=on, mean=format_percent(mean), **counts)
 
-    def compute(self, sensitivity: float, specificity: float) -> float:
-        """Return what follows from two recalls in [0, 1]; it increases in both."""
+    def compute(self, sensitivity: Shares, specificity: Shares) -> Shares:
+        """Return what follows from two recalls in [0, 1], elementwise; it increases in both."""
         raise NotImplementedError
 
     def describe(self, claim: Claim) -> str:
@@ -522,6 +530,97 @@ def foresee_rows(
         more = f"; expected in a table of {in_all:,} {table.unit}s" * (needed > rows)
         lines.append(f"  {say(bound)}: not before {needed:,} {units}, none of them {bad}{more}")
     return Need(str(quantity), delta, units, rows, min(takes, default=1), lines)
+
+
+def show_rows(asked: str, true: str | None, delta: float) -> tuple[dict[str, Any], str]:
+    """Return from how many judged rows on a condition is proven, for good: as JSON values, and in words.
+
+    Args:
+        asked: the condition, such as "sensitivity>=0.9"; "within:0.9" leaves the distance open.
+        true: true values to assume, such as "0.95,0.97", or "0.9:0.99" of two recalls; None for usual ones.
+        delta: probability with which the claim may fail.
+
+    Raises:
+        InputError: the condition is none, or what it takes depends on more than true values; or one of these
+            is none, or no better than the condition.
+    """
+    bare = None if set(asked) & set("<>=") else find_quantity(asked)
+    is_open = bare is not None and bare.of_numbers and asked.count(":") == bare.form().count(":")
+    condition = parse_condition("show", f"{asked}<=1" if is_open else asked)
+    if not getattr(condition.kind, "counted", ""):
+        raise InputError(
+            f"show={quote(asked)}: how many rows it takes depends on how losses or confidence vary, and "
+            "not on a true value alone: see what a run of a few hundred rows proves, or ask for "
+            f"{'within:0.9' if condition.kind.of_numbers else 'error<=0.05'}"
+        )
+    quantity = read_quantity(condition.name)
+    bound, width, parts = quantity.scale(condition.value), quantity.width_of, quantity.made_of or ("",)
+    most, allowed = MOST_SHOWN[len(parts) - 1], (bound if width is None else 1 - width) + DECIMAL_TOLERANCE
+
+    def holds(*wrong: Values) -> Mask:
+        if len(wrong) == 1:
+            return wrong[0] <= allowed
+        follows = 1 - quantity.compute(*(1 - each for each in wrong))
+        return (follows <= allowed) & (np.maximum(*wrong) < 1)
+
+    def turn(values: Iterable[float]) -> tuple[float, ...]:  # true values to risks, and back
+        return tuple(each if quantity.at_most and width is None else round(1 - each, 15) for each in values)
+
+    grid, table = np.geomspace(1e-9, 1, 10_001), list[dict[str, Any]]()
+    if not len(risks := grid[holds(*[grid] * len(parts))]):
+        raise InputError(
+            f"show={asked}: no number of rows proves so much, even without an error: ask for less"
+        )
+    usual = [turn([float(f"{share * risks[-1]:.2g}")] * len(parts)) for share in ASSUMED_RISKS]
+    for values in usual if true is None else _read_true(true, len(parts)):
+        if not holds(*np.multiply(turn(values), 1 + 1e-9)):
+            named = ":".join(map(str, values))
+            raise InputError(f"true={named} is no better than {asked}, and then never likely to prove it")
+        n, rows = most, list[int | None]()
+        for power in reversed(POWERS):  # what proves it with one power does with a smaller one
+            n = find_rows_for_good(turn(values), holds, delta, power, n) - 1
+            rows.insert(0, n + 1 if n < most else None)
+        table.append({"true": values, "rows": rows})
+    shown = {"show": asked, "delta": delta, "powers": POWERS, "most": most, "table": table}
+    return shown, _describe_rows(quantity, None if is_open else bound, shown)
+
+
+def _read_true(text: str, parts: int) -> list[tuple[float, ...]]:
+    """Return true values, or pairs of them, of a,b or a:b,c:d."""
+    values = list[tuple[float, ...]]()
+    with suppress(ValueError):
+        values = [tuple(map(float, part.split(":"))) for part in text.split(",")]
+    if not values or not all(len(of) == parts and all(0 <= value <= 1 for value in of) for of in values):
+        example = "0.9:0.99 (sensitivity:specificity)" if parts > 1 else "0.95,0.97"
+        raise InputError(f"true={quote(text)}: expected true values from 0 to 1, such as {example}")
+    return values
+
+
+def _describe_rows(quantity: Quantity, bound: float | None, shown: dict[str, Any]) -> str:
+    """Return the table of ``show_rows``, and what it assumes; the bound is None for any one distance."""
+    of = " and ".join(quantity.made_of) or (
+        quantity.title if quantity.width_of is None else "share within it"
+    )
+    cells = [[f"true {of}", *(f"power {100 * power:g} %" for power in POWERS)]]
+    for row in shown["table"]:
+        counts = (f"> {shown['most']:,}" if n is None else f"{n:,}" for n in row["rows"])
+        cells.append([" and ".join(map(SHARE_OF_ROWS.format, row["true"])), *counts])
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    limit = "any one distance" if bound is None else quantity.format(bound)
+    lines = [
+        f"How many {quantity.counted} prove, at {format_level(shown['delta'])} confidence, that the "
+        f"{quantity.title} is {quantity.side} {limit}:",
+        *("   ".join(map(str.rjust, row, widths)) for row in cells),
+        f"Any number from there to {shown['most']:,} has at least that power (probability of the proof). "
+        "Fewer may, but not for good: power falls from row to row until one more may be wrong.",
+        "Assumed: the true value, which nobody knows beforehand; this claim alone (of c claims each has "
+        f"--delta {shown['delta']:g}/c); new rows, independent and of one source; a model, and any cut-off, "
+        "fixed without them.",
+        f"ckcv judge judges the rows it is given, ckcv run half of up to {MAX_HALVED_ROWS} rows, else a third.",
+        "An error is quoted only if the model is proven better than constants too." * quantity.guarded,
+        quantity.doubt(Claim(quantity, "", bound, shown["delta"], "")),
+    ]
+    return "\n".join(filter(None, lines))
 
 
 def bound_count(wrong: int, units: int, delta: float, copies: int = 0) -> float:

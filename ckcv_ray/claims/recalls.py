@@ -85,6 +85,7 @@ class Recall(Quantity):
     """The share of a class's rows that a rule classifies correctly, one claim for each class."""
 
     name = phrase = "recall"
+    counted = "judged rows of its class"
     by_class = is_binomial = True
     usual = USUAL
     rows_alone = "rows of a class"
@@ -207,6 +208,7 @@ class Sensitivity(BinaryRecall):
     """The recall of the positive class."""
 
     name = phrase = "sensitivity"
+    counted = "judged rows of the positive class"
     of_positive = True
 
 
@@ -215,6 +217,7 @@ class Specificity(BinaryRecall):
     """The recall of the class that is not the positive one."""
 
     name = phrase = "specificity"
+    counted = "judged rows of the other class"
     of_positive = False
 
 
@@ -226,6 +229,7 @@ class Auc(Quantity):
     """The probability that a row of one class has a larger score than one of the other."""
 
     name, phrase = "auc", "AUC"
+    counted = "judged rows of the rarer class"
     two_classes = is_binomial = True
     usual = USUAL
     needs = Output.RANK

@@ -7,8 +7,9 @@ import sys
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
+from inspect import signature
 from tempfile import NamedTemporaryFile
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import pyarrow as pa
 import typer
@@ -224,6 +225,16 @@ def choose_columns(
     roles = Roles(target, _names(features), _names(drop), group, weight=weight, id=row_id)
     return Chosen(columns, roles, source, asked, reading)
 
+
+def choose_if_named(**given: Any) -> Chosen | None:
+    """Read columns as ``choose_columns`` does, if a table is named."""
+    return None if given["source"] is None else choose_columns(**given)
+
+
+_declared = signature(choose_columns)
+choose_if_named.__signature__ = _declared.replace(  # type: ignore[attr-defined]
+    parameters=[p.replace(default=None) if p.name == "source" else p for p in _declared.parameters.values()]
+)
 
 TEST = make_option(
     "Rows to measure the finished ensemble on: a table or a named set.",

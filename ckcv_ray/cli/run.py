@@ -12,10 +12,11 @@ import typer
 
 from ckcv_ray.claims.certificate import describe_held_share
 from ckcv_ray.claims.certify import expect_error, make_error
-from ckcv_ray.cli import data, options
+from ckcv_ray.claims.quantity import show_rows
+from ckcv_ray.cli import data, options, output
 from ckcv_ray.cli.display import Display
 from ckcv_ray.cli.options import DetailsFlag, Folder, JsonFlag, make_option, with_options
-from ckcv_ray.cli.output import console, say, show
+from ckcv_ray.cli.output import console, say
 from ckcv_ray.cli.process import say_what_is_saved
 from ckcv_ray.core.percent import ceil_percent, duration, format_level
 from ckcv_ray.engine import forecast
@@ -74,27 +75,38 @@ def run(
     data.show_result(result, folder, as_json, details)
 
 
-@with_options(workers=options.parse_workers, study=options.make_study, chosen=data.choose_columns)
+TRY_FOR = typer.Option(
+    None,
+    "--try",
+    help="Time for a first look at the rows to learn from, such as 30s: who stands best there, and the line "
+    "that starts the run.",
+)
+TRY_BESIDE = make_option(
+    "With --try: folder of the run, beside which the try is recorded.",
+    "named after the table",
+    check=options.check_run_place,
+)
+SHOW = make_option("What is to be proven, such as sensitivity>=0.9: how many rows it takes. Without DATA.")
+TRUE = make_option(
+    "True values to assume with --show: 0.95,0.97, or for ppv and npv 0.9:0.99 (both recalls).",
+    "some that are better than --show asks for",
+)
+
+
+@with_options(workers=options.parse_workers, study=options.make_study, chosen=data.choose_if_named)
 def plan(
     study: Study,
-    chosen: data.Chosen,
+    chosen: data.Chosen | None,
     workers: tuple[int, ...],
     ctx: typer.Context,
     test: str | None = data.TEST,
-    try_for: str | None = typer.Option(
-        None,
-        "--try",
-        help="Time for a first look at the rows to learn from, such as 30s: who stands best there, and the "
-        "line that starts the run.",
-    ),
+    try_for: str | None = TRY_FOR,
     rows: int | None = make_option(
         "With --try: rows to look at, such as 1000.", "all to learn from", "Execution"
     ),
-    out: str | None = make_option(
-        "With --try: folder of the run, beside which the try is recorded.",
-        "named after the table",
-        check=options.check_run_place,
-    ),
+    out: str | None = TRY_BESIDE,
+    show: str | None = SHOW,
+    true: str | None = TRUE,
     write_study: Path | None = make_option(
         "TOML file to write, with every option of the study, for --study.", panel="Study"
     ),
@@ -104,12 +116,20 @@ def plan(
 
     Measures a few fits on your data for about two seconds.
     Takes the data and study options of ckcv run.
+    With --show, tells how many rows prove something, without data.
 
         ckcv plan patients.csv --target outcome --learner svm,forest
+        ckcv plan --show "sensitivity>=0.9"
         ckcv plan twonorm:2000:0 --n-splits 500 --workers 1,16
         ckcv plan patients.csv --target outcome --write-study mine.toml
         ckcv plan patients.csv --target outcome --try 30s
     """
+    if show is not None:
+        _check_alone(ctx)
+        output.show(*show_rows(show, true, study.delta), as_json)
+        return
+    if chosen is None or true is not None:
+        raise InputError('give DATA, or instead of it --show "sensitivity>=0.9"; --true belongs to --show')
     for name, value in {"rows": rows, "out": out}.items():
         if value is not None and try_for is None:
             raise InputError(f"{name}={value} is for a first look: add try_for=30s, or leave it out")
@@ -132,7 +152,7 @@ def plan(
         *_suggest(planned),
         *planned.list_needs(),
     ]
-    show(planned.to_json() | tried, "\n".join([*lines, *said]), as_json)
+    output.show(planned.to_json() | tried, "\n".join([*lines, *said]), as_json)
 
 
 def _take_first_look(
@@ -212,6 +232,17 @@ def _is_given(ctx: typer.Context, name: str) -> bool:
     return source is not None and source.name == "COMMANDLINE"
 
 
+def _check_alone(ctx: typer.Context) -> None:
+    """Refuse options that ``--show`` does not use."""
+    given = [p for p in ctx.command.params if _is_given(ctx, str(p.name))]
+    names = ["DATA" if p.name == "source" else p.opts[0] for p in given]
+    if others := [name for name in names if name not in ("--show", "--true", "--delta", "--json")]:
+        raise InputError(
+            "--show takes --true, --delta and --json alone, and counts independent rows (judge one row of a "
+            f"group, whose rows may be wrong together): leave out {', '.join(others)}"
+        )
+
+
 def _write_study(file: Path, study: Study) -> None:
     """Write a study file, which must not exist: it may have been edited."""
     if as_path("write_study", file).exists():
@@ -263,12 +294,12 @@ def status(folder: Folder, details: DetailsFlag = False, as_json: JsonFlag = Fal
     """
     run_folder = RunFolder(folder)
     if run_folder.starting:
-        return show({"state": "starting"}, "a run is starting: nothing has been computed yet", as_json)
+        return output.show({"state": "starting"}, "a run is starting: nothing has been computed yet", as_json)
     run_folder.require()
     if run_folder.finished:
         result = load(folder)
-        return show(result.to_json(), result.summary(details, folder), as_json)
-    return show(*_describe_unfinished(run_folder, replay(folder)), as_json)
+        return output.show(result.to_json(), result.summary(details, folder), as_json)
+    return output.show(*_describe_unfinished(run_folder, replay(folder)), as_json)
 
 
 def _describe_unfinished(folder: RunFolder, queue: Queue) -> tuple[dict[str, Any], str]:

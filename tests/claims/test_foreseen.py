@@ -12,8 +12,10 @@ from conftest import Ran
 
 from ckcv_ray import Study, Task, plan
 from ckcv_ray.claims.certify import list_needs
-from ckcv_ray.claims.quantity import Need
+from ckcv_ray.claims.predictive import Ppv
+from ckcv_ray.claims.quantity import Need, bound_count, show_rows
 from ckcv_ray.engine.forecast import describe_rare_classes
+from ckcv_ray.errors import InputError
 from ckcv_ray.study.problem import Problem
 
 FRAUD = np.arange(600) < 12
@@ -47,6 +49,99 @@ def test_a_plan_lists_what_claims_need() -> None:
     listed = json.loads(json.dumps(planned.to_json()))["claims"]
     assert [one["claim"] for one in listed] == [one.claim for one in planned.claims]
     assert sorted(one.claim for one in planned.claims) == ["auc", "recall", "recall"]
+
+
+# How many rows, for assumed true values
+
+
+def count_rows(asked: str, true: str | None, delta: float = 0.05) -> list[list[int]]:
+    return [row["rows"] for row in show_rows(asked, true, delta)[0]["table"]]
+
+
+@pytest.mark.parametrize(
+    ("asked", "true"),
+    [
+        *(("sensitivity>=0.9", "0.95"), ("recall:0.9", "0.95"), ("auc>=0.9", "0.95"), ("error<=0.1", "0.05")),
+        *(("within:0.9", "0.95"), ("within:0.9<=30", "0.95"), ("better:svm>=0.9", "0.95")),
+    ],
+)
+def test_what_is_a_count_of_wrong_rows_takes_the_same_number(asked: str, true: str) -> None:
+    shown, said = show_rows(asked, None, 0.05)
+    assert {"true": (float(true),), "rows": [116, 203, 263]} in shown["table"]
+    assert count_rows(asked, true) == [[116, 203, 263]]
+    assert re.search(r"9?5 %  +116  +203  +263\n", said)
+    assert count_rows(asked, None) == sorted(count_rows(asked, None), reverse=True)
+    assert shown["table"][-1]["rows"] == [29, 29, 29]  # of which none is wrong
+
+
+def test_more_rows_prove_more_or_surer() -> None:
+    for conditions in (
+        [("error<=0.1", 0.05), ("error<=0.09", 0.05), ("error<=0.08", 0.05)],
+        [("error<=0.1", 0.1), ("error<=0.1", 0.05), ("error<=0.1", 0.01)],
+    ):
+        needed = [count_rows(asked, "0.05", delta)[0] for asked, delta in conditions]
+        assert (np.diff(needed, axis=0) > 0).all()
+
+
+def test_a_predictive_value_is_proven_by_both_recalls_at_half_of_delta() -> None:
+    ppv, fewest = Ppv(0.02), [1 - bound_count(0, n, 0.025) for n in (79, 80)]
+    assert ppv.compute(fewest[0], fewest[0]) < 0.3 <= ppv.compute(fewest[1], fewest[1])
+    assert count_rows("ppv:0.02>=0.3", "1:1") == [[80, 80, 80]]
+    better, worse = count_rows("ppv:0.02>=0.3", "0.9:0.99,0.9:0.98")
+    assert better < worse
+    assert "true sensitivity and specificity" in show_rows("ppv:0.02>=0.3", None, 0.05)[1]
+    assert ppv.compute(np.array([0.0, 0.5]), np.array([1.0, 0.9])).tolist() == [0.0, ppv.compute(0.5, 0.9)]
+
+
+def test_what_is_shown_says_its_limit_and_its_assumptions() -> None:
+    shown, said = show_rows("error<=0.001", "0.00099", 0.01)
+    assert shown["table"] == [{"true": (0.00099,), "rows": [None] * 3}]
+    for words in (
+        "> 1,000,000",
+        "99 % confidence",
+        "--delta 0.01/c",
+        "of one source",
+        "better than constants",
+    ):
+        assert words in said
+    assert "nothing beyond a guess" in show_rows("auc>=0.4", None, 0.05)[1]
+
+
+@pytest.mark.parametrize(
+    ("asked", "true", "why"),
+    [
+        ("clipped<=20", None, "losses or confidence vary.* ask for within:0.9"),
+        ("weighted_error:4<=0.1", None, "losses or confidence vary.* ask for error<=0.05"),
+        ("answered_share>=0.5", None, "losses or confidence vary"),
+        ("ppv:0.02", None, "lacks its value"),
+        ("net_benefit:0.02:0.1>=0.5", None, "ask for less"),
+        ("error<=0.05", "0.05", "true=0.05 is no better than error<=0.05"),
+        ("within:0.9", "0.9", "true=0.9 is no better"),
+        ("ppv:0.02>=0.3", "0.9:0.9", "true=0.9:0.9 is no better"),
+        ("ppv:0.02>=0.3", "0.99", "such as 0.9:0.99"),
+        ("auc>=0.8", "0.9,95", "from 0 to 1, such as 0.95"),
+        ("auc>=0.8", "nan", "from 0 to 1"),
+    ],
+)
+def test_what_cannot_be_shown_is_refused(asked: str, true: str | None, why: str) -> None:
+    with pytest.raises(InputError, match=why):
+        show_rows(asked, true, 0.05)
+
+
+def test_plan_shows_rows_without_data(ckcv: Callable[..., Ran]) -> None:
+    asked = ("plan", "--show", "sensitivity>=0.9")
+    code, printed, _ = ckcv(*asked)
+    assert (code, printed.split("\n")[3].split()) == (0, ["94", "%", "179", "333", "436"])
+    code, printed, _ = ckcv(*asked, "--true", "0.95", "--delta", "0.1", "--json")
+    assert [row["rows"] for row in json.loads(printed)["table"]] == count_rows(asked[-1], "0.95", 0.1)
+    for words, why in (
+        (("plan",), "give DATA, or instead of it --show"),
+        (("plan", "twonorm:40:0", "--true", "0.9"), "--true belongs to --show"),
+        ((*asked, "--k", "3", "twonorm:40:0"), "leave out --k, DATA"),
+        ((*asked, "--group", "patient"), "judge one row of a group"),
+    ):
+        code, _, said = ckcv(*words)
+        assert (code, why in said) == (2, True), said
 
 
 # Rare classes

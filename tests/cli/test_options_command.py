@@ -145,7 +145,7 @@ def test_help_begins_with_what_is_used_most_and_keeps_learners_apart(
         *FIRST,
         "json",
         "workers",
-        "try",
+        *("try", "show", "true"),
         "help",
         "help-all",
     }

@@ -18,6 +18,7 @@ from ckcv_ray.core.bounds.binomial import (
     catoni,
     check_delta,
     clopper_pearson,
+    find_rows_for_good,
     find_safe_level,
     make_safe_table,
     stevens,
@@ -255,3 +256,48 @@ def test_catonis_coverage(m):
 def test_catoni_refuses(arguments):
     with pytest.raises(InputError):
         catoni(*arguments)
+
+
+# From how many rows on something is proven, for good
+
+
+def list_powers(most, risk, allowed, delta):
+    """The probability for 0, 1, .. rows that at most ``allowed`` is proven, by the bound's definition."""
+    sizes = np.arange(most + 1)[:, None]
+    proven = stats.binom.cdf(sizes.T, sizes, allowed) <= delta  # (rows, wrong ones)
+    return np.sum(stats.binom.pmf(sizes.T, sizes, risk) * proven, axis=1)
+
+
+@pytest.mark.parametrize("power", [0.5, 0.8, 0.9])
+@pytest.mark.parametrize("delta", [0.05, 0.3, 1e-4])
+@pytest.mark.parametrize(
+    ("risk", "allowed"), [(0.05, 0.1), (0.06, 0.1), (0.0, 0.02), (0.5, 0.6), (0.3, 0.95)]
+)
+def test_rows_for_good_are_those_beyond_the_last_that_are_too_few(risk, allowed, delta, power):
+    few = np.flatnonzero(list_powers(400, risk, allowed, delta) < power - 1e-12)  # one half may be exact
+    assert find_rows_for_good([risk], lambda p: p <= allowed, delta, power, 400) == few[-1] + 1
+
+
+def test_sensitivity_of_90_percent_takes_203_positives_for_good_and_may_do_with_179():
+    enough = np.flatnonzero(list_powers(400, 0.05, 0.1, 0.05) >= 0.8)
+    assert enough[0] == 179
+    assert 180 < find_rows_for_good([0.05], lambda p: p <= 0.1, 0.05, 0.8, 1_000_000) == 203
+    assert not set(range(203, 401)) - set(enough.tolist())
+
+
+@pytest.mark.parametrize(("risks", "power"), [((0.1, 0.02), 0.8), ((0.0, 0.02), 0.9), ((0.2, 0.0), 0.5)])
+def test_rows_of_two_kinds_are_counted_together(risks, power):
+    most = 50
+
+    def holds(missed, flagged):
+        return missed + 3 * flagged <= 0.7
+
+    few = []
+    for n in range(most + 1):
+        counts = np.arange(n + 1)
+        bounds = np.append(stats.beta.ppf(1 - 0.025, counts[:-1] + 1, n - counts[:-1]), 1.0)
+        chance = np.outer(*(stats.binom.pmf(counts, n, risk) for risk in risks))
+        if np.sum(chance * holds(bounds[:, None], bounds)) < power:
+            few.append(n)
+    assert 20 < few[-1] < most
+    assert find_rows_for_good(risks, holds, 0.05, power, most) == few[-1] + 1

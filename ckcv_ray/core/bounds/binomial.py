@@ -35,7 +35,7 @@ The sets are numbered in colexicographic order: with positions c_1 < .. < c_x, c
 """
 
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from math import comb, exp, log, sqrt
 from typing import Any
@@ -52,7 +52,10 @@ MIN_DELTA = 1e-100  # below this, scipy's inverse beta function returns nan or d
 TYPICAL_RATE = 0.1  # p0 of Catoni's lam
 MAX_ROWS = 1 << 24  # that a bound is looked for in
 MAX_CHECKED = 5_000  # largest m for which the condition on A is checked
+TAIL = 1e-15  # probability of counts that are left out where many are summed over
+TIE = 1e-12  # by which a probability may be below one that it is equal to, such as one half
 Bounds = NDArray[np.float64]
+Wrong = NDArray[np.bool_]
 
 
 def clopper_pearson(errors: ArrayLike, m: ArrayLike, delta: float = 0.05) -> Any:
@@ -78,6 +81,50 @@ def clopper_pearson(errors: ArrayLike, m: ArrayLike, delta: float = 0.05) -> Any
 def find_fewest_rows(allowed: float, misses: int, delta: float) -> int:
     """Return the fewest rows whose Clopper-Pearson bound after some misses is at most ``allowed``."""
     return find_first(lambda m: clopper_pearson(misses, m, delta) <= allowed, misses + 1, MAX_ROWS)
+
+
+def find_rows_for_good(
+    risks: Sequence[float], holds: Callable[..., Wrong], delta: float, power: float, most: int
+) -> int:
+    """Return from how many rows on a statement is proven with a probability, for good.
+
+    This probability is a sawtooth: each further row lowers it, until one more may be wrong. From ``low`` to
+    ``high`` rows it is at least that of the counts of ``high`` with the bounds for ``low``, since with more
+    rows counts are larger, and a bound on the same count is smaller: whole stretches are passed, from above.
+
+    Args:
+        risks: the probability that a row is wrong, of one kind of rows or two, each in [0, 1).
+        holds: returns whether the statement holds if the risks are at most these, elementwise.
+        delta: probability with which the bounds may fail; two kinds have half of it each.
+        power: the probability of the proof, in (0, 1).
+        most: the largest number of rows of each kind that is looked at.
+
+    Returns:
+        The rows of each kind, as many of both; ``most`` + 1 if these do not prove it.
+    """
+    binomial, each = scipy.stats.binom, delta / len(risks)
+    power -= TIE
+
+    def proves(low: int, high: int) -> bool:
+        if len(risks) == 1:
+            likely = np.minimum(binomial.ppf(power, high, risks[0]), low).astype(int)
+            return bool(holds(clopper_pearson(likely, low, each)))
+        chances, bounds = list[Bounds](), list[Bounds]()
+        for risk in risks:
+            least, largest = binomial.ppf(TAIL, high, risk), high - binomial.ppf(TAIL, high, 1 - risk)
+            counts = np.arange(least, largest + 1).astype(int)
+            chances.append(binomial.pmf(counts, high, risk))
+            bounds.append(clopper_pearson(np.minimum(counts, low), low, each))
+        return bool(chances[0] @ holds(*np.ix_(*bounds)) @ chances[1] >= power)
+
+    n, step = most, most // 2
+    while True:
+        if proves(max(0, n - step), n):
+            n, step = n - step - 1, step + step // 4 + 1
+        elif step:
+            step //= 2
+        else:
+            return n + 1
 
 
 def bound_both_sides(errors: int, m: int, delta: float) -> tuple[float, float]:
@@ -226,7 +273,6 @@ def _counts(values: ArrayLike, name: str) -> NDArray[np.int64]:
     return array.astype(np.int64)
 
 
-Wrong = NDArray[np.bool_]
 SHARPEST = 1 << 60  # V is rounded up once what is left of it is a smaller part than 1 / SHARPEST
 
 
