@@ -235,6 +235,7 @@ class Precision(Quantity):
     """The share of the rows classified as positive that are, as often as classes occur in their source."""
 
     name = phrase = "precision"
+    counted = "judged rows classified as positive"
     two_classes = is_binomial = True
     states = (
         "the {claim.name} of {who} is {claim.says}: the probability that a new row that is classified as "

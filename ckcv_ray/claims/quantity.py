@@ -597,7 +597,7 @@ def _read_true(text: str, parts: int) -> list[tuple[float, ...]]:
 
 
 def _describe_rows(quantity: Quantity, bound: float | None, shown: dict[str, Any]) -> str:
-    """Return the table of ``show_rows``, and what it assumes; the bound is None for any one distance."""
+    """Return the table of ``show_rows``, and what it assumes; no bound leaves the distance open."""
     of = " and ".join(quantity.made_of) or (
         quantity.title if quantity.width_of is None else "share within it"
     )
@@ -606,7 +606,7 @@ def _describe_rows(quantity: Quantity, bound: float | None, shown: dict[str, Any
         counts = (f"> {shown['most']:,}" if n is None else f"{n:,}" for n in row["rows"])
         cells.append([" and ".join(map(SHARE_OF_ROWS.format, row["true"])), *counts])
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    limit = "any one distance" if bound is None else quantity.format(bound)
+    limit = "a distance that truly holds for more of them" if bound is None else quantity.format(bound)
     lines = [
         f"How many {quantity.counted} prove, at {format_level(shown['delta'])} confidence, that the "
         f"{quantity.title} is {quantity.side} {limit}:",
@@ -616,7 +616,7 @@ def _describe_rows(quantity: Quantity, bound: float | None, shown: dict[str, Any
         "Assumed: the true value, which nobody knows beforehand; this claim alone (of c claims each has "
         f"--delta {shown['delta']:g}/c); new rows, independent and of one source; a model, and any cut-off, "
         "fixed without them.",
-        f"ckcv judge judges the rows it is given, ckcv run half of up to {MAX_HALVED_ROWS} rows, else a third.",
+        f"ckcv judge judges all its rows, ckcv run half of up to {MAX_HALVED_ROWS} rows, else a third.",
         "An error is quoted only if the model is proven better than constants too." * quantity.guarded,
         quantity.doubt(Claim(quantity, "", bound, shown["delta"], "")),
     ]

@@ -139,6 +139,8 @@ CASES: dict[str, str] = {
     "planned": """
         plan tumours.csv --target kind
         plan few.csv --target kind
+        plan --show sensitivity>=0.9
+        plan --show ppv:0.02>=0.3 --true 0.9:0.99
         """,
     **{
         f"evaluated by {name}": f"""
