@@ -601,7 +601,7 @@ def _describe_rows(quantity: Quantity, bound: float | None, shown: dict[str, Any
     of = " and ".join(quantity.made_of) or (
         quantity.title if quantity.width_of is None else "share within it"
     )
-    cells = [[f"true {of}", *(f"power {100 * power:g} %" for power in POWERS)]]
+    cells = [[f"true {of}", *(f"power {SHARE_OF_ROWS.format(power)}" for power in POWERS)]]
     for row in shown["table"]:
         counts = (f"> {shown['most']:,}" if n is None else f"{n:,}" for n in row["rows"])
         cells.append([" and ".join(map(SHARE_OF_ROWS.format, row["true"])), *counts])
