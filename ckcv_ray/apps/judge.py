@@ -16,6 +16,7 @@ from ckcv_ray.claims.certificate import HELD_OUT, Baseline, Compared, describe_g
 from ckcv_ray.claims.certify import claim_subgroups, prove
 from ckcv_ray.claims.given import GIVEN, GivenPredictions, reword
 from ckcv_ray.claims.quantity import Acceptance, Claim, decide, describe_decisions, format_ends
+from ckcv_ray.claims.recalls import BINARY_RECALLS
 from ckcv_ray.claims.rules import CutOff
 from ckcv_ray.core.percent import format_level, format_row, round_bound
 from ckcv_ray.errors import InputError, cut_list, pluralize
@@ -29,7 +30,7 @@ from ckcv_ray.validation import quote, sequence
 
 ERROR = "refit"  # the name by which a study claims an error
 RENAMED = {"error": ERROR, "ppv": "precision"}  # as they are asked for, where no prevalence is stated
-AUC = "auc"
+AUC, WEIGHTED = "auc", "weighted_error"
 MAX_STRANGE = 5  # labels that are named
 NOT_COVERED = (
     "rows that are related to each other, unless --group names which",
@@ -56,52 +57,56 @@ class Asked(NamedTuple):
     empty_wrong: bool = False
 
     def list_claims(self, columns: PredictionColumns) -> tuple[str, ...]:
-        """Return what is claimed: the error, or the AUC of scores alone, unless something is named.
-
-        Raises:
-            InputError: a claim is about predictions, and there are only scores.
-        """
+        """Return what is claimed: the error, or the AUC of scores alone, unless something is named."""
         listed = self.claim.split(",") if isinstance(self.claim, str) and self.claim else self.claim or ()
-        named = [
-            RENAMED.get(str(name), str(name)) for name in sequence("claim", listed, least=0, kind="names")
-        ]
-        predicted = columns.prediction is not None or self.cut_off is not None
+        named = [str(name) for name in sequence("claim", listed, least=0, kind="names")]
         if self.largest_group is not None:
             named.insert(0, f"row_error:{self.largest_group:g}")
         if not named and not self.require:
-            named = [ERROR if predicted else AUC]
+            named = ["error" if self.has_predictions(columns) else AUC]
         if columns.against is not None:
             named.append(f"better:{columns.against}")
-        about = [name for name in named if name != AUC and not (predicted or self.require)]
-        if about:
-            raise InputError(
-                f"claim={about[0].replace(ERROR, 'error')} is about predictions, and there are only scores: "
-                "name their column with --prediction, or a --cut-off that was fixed beforehand"
+        return tuple(dict.fromkeys(RENAMED.get(name, name) for name in named))
+
+    def has_predictions(self, columns: PredictionColumns) -> bool:
+        """Return whether something was predicted, by a cut-off of scores if not in a column of its own."""
+        return columns.prediction is not None or self.cut_off is not None
+
+    def find_lacks(self, columns: PredictionColumns, claims: Sequence[str]) -> Iterator[str]:
+        """Yield what is wrong with options that have no effect, or need what is not known of the rows."""
+        predicted, score = self.has_predictions(columns), columns.score
+        at_cut_off = {AUC, *(BINARY_RECALLS if self.require else ())}
+        about = [f"claim={'error' if name == ERROR else name}" for name in claims if name not in at_cut_off]
+        about += [f"subgroups={name}" for name in columns.subgroups]
+        if about and not predicted:
+            yield (
+                f"{about[0]} is about predictions, and there are only scores: name their column with "
+                "--prediction, or a --cut-off that was fixed beforehand"
             )
-        return tuple(dict.fromkeys(named))
+        if self.cut_off is not None and (score is None or columns.prediction is not None):
+            yield "a cut-off makes predictions of a score: name --score, and no --prediction"
+        if self.require and (score is None or predicted):
+            yield f"require={self.require} chooses a cut-off of the score: name --score, and no predictions"
+        if (columns.weight is not None) != any(name.startswith(WEIGHTED) for name in claims):
+            yield "weights are for claim=weighted_error:4, and it for them: name both, or leave both out"
+        if self.baseline is not None and self.clip is None:
+            yield "a baseline is a number to be compared with: predict numbers, with --clip"
+        if self.empty_wrong and claims != (ERROR,):
+            yield "rows without a label are counted for the error alone: claim nothing else"
 
     def make_study(self, columns: PredictionColumns) -> Study:
         """Return the study that says what is claimed.
 
         Raises:
-            InputError: a value is out of its range, or two exclude each other.
+            InputError: a value is out of its range, or an option has no effect.
         """
-        of_numbers = {} if self.clip is None else {"clip": self.clip}
         claims = self.list_claims(columns)
-        if self.empty_wrong and claims != (ERROR,):
-            raise InputError("empty_wrong counts rows for the error alone: claim nothing else")
-        return Study.of(
-            learner="linear" if self.clip is None else "ridge",
-            certify="holdout",
-            claim=claims or (ERROR,),
-            positive=self.positive,
-            require=self.require,
-            accept=self.accept,
-            subgroups=columns.subgroups,
-            delta=self.delta,
-            seed=self.seed,
-            **of_numbers,
-        )
+        for lack in self.find_lacks(columns, claims):
+            raise InputError(lack)
+        of_kind = {"learner": "linear"} if self.clip is None else {"learner": "ridge", "clip": self.clip}
+        shared = {name: getattr(self, name) for name in ("positive", "require", "accept", "delta", "seed")}
+        asked = {"certify": "holdout", "claim": claims or (ERROR,), "subgroups": columns.subgroups}
+        return Study.of(**of_kind, **shared, **asked)
 
 
 @dataclass(frozen=True, eq=False)
@@ -403,10 +408,6 @@ def judge_table(table: pa.Table, columns: PredictionColumns, asked: Asked, sourc
     found = read_predictions(table, columns, asked.clip is not None, asked.empty_wrong, source)
     if found.score is not None and len(classes := found.task.classes) != 2:
         raise InputError(f"score={columns.score!r} is one for two classes, and there are {len(classes)}")
-    if asked.cut_off is not None and (found.score is None or found.predicted is not None):
-        raise InputError(
-            f"cut_off={asked.cut_off} makes predictions of a score: name --score, and no --prediction"
-        )
     held = GivenPredictions.of(found, study, asked.baseline)
     if found.score is not None and not held.problem.positive:
         found = replace(found, score=-found.score)

@@ -42,6 +42,7 @@ COLUMNS = {  # two lines above the column of each claim
     L_EE: ("L_EE", "not proven"),
     "paper": ("paper", "F*"),
     "holdout half refit": ("holdout", "half, refit"),
+    "judge": ("holdout half", "as a file"),
     "holdout half refit Stevens": ("holdout", "half, Stevens"),
     "holdout half sensitivity": ("holdout half", "sensitivity"),
     "holdout half specificity": ("holdout half", "specificity"),

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ckcv_ray import Execution, InputError, Job, Study, Task
+from ckcv_ray import Execution, InputError, Job, Study, Task, judge
 from ckcv_ray.claims.certify import prove
 from ckcv_ray.claims.judged import HeldOutPredictions
 from ckcv_ray.core.process import one_thread
@@ -19,6 +19,7 @@ STUDY = Study.paper(C="log:-2:4:5", gamma="log:-4:1:5", k=(3, 4, 5, 6, 8, 10), n
 HALF = {"certify": "holdout", "holdout_share": 0.5}
 L_EE, PAPER = "l_ee", "paper"
 REFIT, STEVENS = "holdout half refit", "holdout half refit Stevens"
+JUDGED = "judge"  # the same rows, as a file of labels and predictions
 OF_CLASS = {"holdout half sensitivity": 1, "holdout half specificity": 0}  # and the class it is about
 BOTH = "holdout half by class"
 CUT = {"holdout half cut-off sensitivity": 1, "holdout half cut-off specificity": 0}
@@ -71,6 +72,11 @@ def half(study: Study, task: Task, fresh: Fresh) -> Iterator[Measured]:
     assert result.models.refit is not None
     missed = misses(result.models.refit, result.task, fresh)[0]
     yield Measured(REFIT, result.proven, float(missed.sum()))
+    rows = result.judged
+    assert rows is not None
+    y, predicted, units = (rows[name].to_numpy() for name in ("label", "predicted", "unit"))
+    groups = None if task.units.independent else units
+    yield Measured(JUDGED, judge(y, predicted, groups=groups).claims[0].risk, float(missed.sum()))
     if task.units.independent:
         closer = Problem.of(study.replace(**HALF, claim="refit", holdout_bound="stevens"), task)
         (claim,) = prove(HeldOutPredictions(closer, result.models), result.k)
@@ -136,4 +142,4 @@ def decisions(models: list[Any], learned: Matrix, X: Matrix) -> Matrix:
 
 
 BY_CLASS = (*OF_CLASS, BOTH, *CUT, CUT_BOTH)
-CLAIMS = (L_EE, PAPER, REFIT, STEVENS, *BY_CLASS)
+CLAIMS = (L_EE, PAPER, REFIT, JUDGED, STEVENS, *BY_CLASS)

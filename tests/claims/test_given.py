@@ -171,7 +171,14 @@ REFUSED = {
     "holds probabilities such as 0.*--score predicted --cut-off 0.5": {"predicted": draw()[2]},
     "'predicted' has empty cells in 400 rows.*--empty-wrong": {"predicted": [None] * 400},
     "claim=auc is about scores, and there are none": {"claim": "auc"},
-    "tested at cut-offs that other rows fix": {"require": "ppv:0.02>=0.3", "score": draw()[2]},
+    "tested at cut-offs that other rows fix": {
+        "require": "ppv:0.02>=0.3",
+        "score": draw()[2],
+        "predicted": None,
+    },
+    "chooses a cut-off of the score: name --score": {"require": "sensitivity>=0.9"},
+    "claim=error is about predictions": {"score": draw()[2], "predicted": None, "claim": "error"},
+    "a baseline is a number": {"baseline": 3},
     "claim=sensitivity counts rows of a class as ind": {
         "groups": np.arange(400) // 4,
         "claim": "sensitivity",
@@ -179,7 +186,7 @@ REFUSED = {
     "has one group: at least 2 are needed": {"groups": np.zeros(400)},
     "name --score, and no --prediction": {"score": draw()[2], "cut_off": 0.5},
     "weights up to|no weight is above 1": {"weights": np.full(400, 2.0), "claim": "weighted_error:1"},
-    "there are none: name their column with --weight": {"claim": "weighted_error:1"},
+    "weights are for claim=weighted_error:4": {"weights": np.ones(400)},
     "arrays have different numbers of rows": {"score": [0.5]},
     "auc is for two classes": dict.fromkeys(("y", "predicted"), np.arange(400.0))
     | {"clip": 5, "claim": "auc"},
