@@ -20,7 +20,17 @@ from ckcv_ray.claims.recalls import BINARY_RECALLS
 from ckcv_ray.claims.rules import CutOff
 from ckcv_ray.core.percent import format_level, format_row, round_bound
 from ckcv_ray.errors import InputError, cut_list, pluralize
-from ckcv_ray.reports.facts import CAUTION, DETAILS, FIRST, Fact, FactTable, Section, drop_empty, tell_classes
+from ckcv_ray.reports.facts import (
+    BY_CLASS,
+    CAUTION,
+    DETAILS,
+    FIRST,
+    Fact,
+    FactTable,
+    Section,
+    drop_empty,
+    tell_classes,
+)
 from ckcv_ray.reports.render import fill_card, fill_page, show_text
 from ckcv_ray.storage.pages import add_checksum, write_page
 from ckcv_ray.study.study import Study
@@ -31,6 +41,7 @@ from ckcv_ray.validation import quote, sequence
 ERROR = "refit"  # the name by which a study claims an error
 RENAMED = {"error": ERROR, "ppv": "precision"}  # as they are asked for, where no prevalence is stated
 AUC, WEIGHTED = "auc", "weighted_error"
+NOTHING_YET = "Nothing can be quoted yet."
 MAX_STRANGE = 5  # labels that are named
 NOT_COVERED = (
     "rows that are related to each other, unless --group names which",
@@ -255,11 +266,7 @@ class Judgement(Compared):
         if (counts := self.count_classes()) is not None:
             proven = {claim.label: claim.says for claim in self.claims if claim.quantity.by_class}
             of_classes = [proven.get(label, "") for label in self.labels]
-            fixed = (
-                ("sensitivity", "specificity", "ppv", "npv")
-                if self.held.problem.task.units.independent
-                else ()
-            )
+            fixed = BY_CLASS if self.held.problem.task.units.independent else ()
             level = format_level(self.delta) if proven else ""
             wrong, tables = tell_classes(
                 self.labels, self.held.problem.positive, counts, self.delta, fixed, of_classes, level
@@ -278,7 +285,8 @@ class Judgement(Compared):
         may = "Quote with CAUTION" if cautions else "May be quoted"
         verdict = f"{may}: {headline}, with probability {format_level(first.delta)}"
         if nothing:
-            verdict = f"Nothing can be quoted yet. {nothing}"
+            others = any(claim.says_something for claim in self.claims[1:])
+            verdict = f"{f'The {first.name} cannot be quoted.' if others else NOTHING_YET} {nothing}"
         told = [
             Fact("accepted", describe_decisions(self.decisions), FIRST, self.decisions),
             Fact("verdict", verdict, FIRST, first.risk if first.quantity.is_error and self.labels else None),
@@ -288,9 +296,8 @@ class Judgement(Compared):
         if not nothing:
             told.insert(0, Fact("number", first.limit, value=first.bound))
             told.insert(1, Fact("of", f"{first.name}, {first.quantity.side}; proven"))
-        return "Nothing to quote yet" if nothing else "The number to quote", [
-            fact for fact in told if fact.text
-        ]
+        kicker = "Nothing to quote yet" if nothing else "The number to quote"
+        return kicker, [fact for fact in told if fact.text]
 
     def _tell_subject(self) -> Iterator[Fact]:
         first, task, columns = self.claims[0], self.held.problem.task, self.held.predictions.columns
@@ -303,8 +310,8 @@ class Judgement(Compared):
             always = f"{baseline.figure} if {baseline.quote(self.labels)} were always predicted"
             yield Fact("baseline", always, FIRST, baseline.error)
         yield Fact("better", self.describe_gate(first), FIRST, first.gate)
-        others = [f"{claim.name} {claim.says}" for claim in self.claims[1:] if not claim.quantity.reference]
-        yield Fact("proven", "; ".join(others), FIRST)
+        others = (claim for claim in self.claims[1:] if claim.says_something and not claim.quantity.reference)
+        yield Fact("proven", "; ".join(map(str, others)), FIRST)
         for claim in self.claims:
             if claim.quantity.reference:
                 points = round_bound(100 * (self.margin or 0.0), up=False)
