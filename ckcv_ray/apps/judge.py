@@ -16,7 +16,7 @@ from ckcv_ray.claims.certificate import HELD_OUT, Baseline, Compared, describe_g
 from ckcv_ray.claims.certify import claim_subgroups, prove
 from ckcv_ray.claims.given import GIVEN, GivenPredictions, reword
 from ckcv_ray.claims.quantity import Acceptance, Claim, decide, describe_decisions, format_ends
-from ckcv_ray.claims.recalls import BINARY_RECALLS
+from ckcv_ray.core.quantities import BINARY_RECALLS
 from ckcv_ray.claims.rules import CutOff
 from ckcv_ray.core.percent import format_level, format_row, round_bound
 from ckcv_ray.errors import InputError, cut_list, pluralize
