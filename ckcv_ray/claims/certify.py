@@ -17,15 +17,17 @@ If rows repeat because they have the same origin, the ``Copies`` are not new: ev
 many fewer independent units in each set. Proofs: docs/theory/bounds.md, "Claims" and "Repeated rows".
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from math import ceil, fsum
+from functools import cached_property
+from math import fsum
 from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from ckcv_ray.claims.better import add_gate, foresee_gate
 from ckcv_ray.claims.certificate import (
@@ -47,7 +49,6 @@ from ckcv_ray.claims.numbers import Clipped
 from ckcv_ray.claims.quantity import (
     MIN_OF_SUBGROUP,
     Claim,
-    Counts,
     Need,
     Quantity,
     bound_count,
@@ -64,6 +65,7 @@ from ckcv_ray.errors import cut, pluralize
 from ckcv_ray.learners.ensemble import (
     Ensemble,
     Models,
+    Prediction,
     check_predicted,
     count_classes,
     find_only_class,
@@ -73,7 +75,7 @@ from ckcv_ray.study.parts import Holdout, Paper
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.tables.questions import find_giveaways, find_repeats
 from ckcv_ray.tables.subgroups import divide_rows
-from ckcv_ray.tables.task import Task
+from ckcv_ray.tables.task import Task, TestRows
 
 ASSUMPTIONS = (
     "The rows are independent examples from one source, and new patterns come from that same source.",
@@ -351,21 +353,50 @@ def list_needs(problem: Problem) -> list[Need]:
     return needs
 
 
-def expect_error(problem: Problem, loss: float) -> Claim | None:
-    """Return the claim of a rule's error that a mean loss on the rows held out, in [0, 1], would prove.
+@dataclass(frozen=True)
+class ExpectedPredictions(HeldOutPredictions):
+    """A row for each unit that is held out, made up.
 
-    Each unit is taken to be right, or as wrong as it can be, by which least is proven. None if the study
-    claims no error.
+    Attributes:
+        y, label: what each is, and what is predicted, (n,).
     """
-    quantity, held = make_error(problem), HeldOutPredictions(problem, Models())
-    if quantity not in list_claimed(problem).values():
-        return None
-    n = problem.all_rows.n_units - problem.task.n_units
-    wrong = ceil(loss * n)
-    losses = np.diff(np.arange(n + 1) * wrong // n).astype(float)  # evenly in the order of the draw
-    bound, _ = quantity.bound(held, Counts(losses))
-    rule = problem.certification.rule_of_quantities
-    return Claim(quantity, rule, bound, held.delta, "", errors=wrong, rows=n)
+
+    y: NDArray[Any] = field(kw_only=True)
+    label: NDArray[Any] = field(kw_only=True)
+
+    @cached_property
+    def rows(self) -> TestRows:
+        """The rows, of which no feature is known."""
+        return TestRows(np.empty((len(self.y), 0)), self.y)
+
+    def predict(self, rule: Rule) -> Prediction:
+        """Return what is predicted, without scores."""
+        unknown = np.full(len(self.y), np.nan)
+        return Prediction(self.label, np.full(len(self.y), -1), unknown, unknown)
+
+
+def expect_claims(problem: Problem, wrong: Sequence[float]) -> list[Claim]:
+    """Return the claims about errors and recalls that a run proves if held-out rows are wrong as often.
+
+    A unit that is not right or wrong is taken to be as far off as it can be, or right: so least is proven.
+
+    Args:
+        problem: what is to be solved.
+        wrong: the share of each class that is wrong; of numbers their mean loss alone.
+    """
+    task, n = problem.task, problem.all_rows.n_units - problem.task.n_units
+    y = np.sort(task.y if task.classes else np.zeros(task.n))[np.arange(n) * task.n // n]
+    label = y.copy()
+    for number, share in enumerate(wrong):
+        of_class = np.flatnonzero(y == number)
+        other = (number + 1) % len(wrong) if problem.clip is None else problem.clip
+        label[of_class[: round(share * len(of_class))]] = other
+    held = ExpectedPredictions(problem, Models(), y=y, label=label)
+    found = list[Claim]()
+    for name, quantity in list_claimed(problem).items():
+        if quantity.is_error or (isinstance(quantity, Recall) and problem.required is None):
+            found += quantity.claim(held, held.find_rule(name))
+    return [add_gate(held, c) if c.quantity.is_error and not problem.has_losses else c for c in found]
 
 
 def claim_subgroups(held: HeldOutPredictions) -> Iterator[Claim]:

@@ -11,7 +11,7 @@ from typing import Any
 import typer
 
 from ckcv_ray.claims.certificate import describe_held_share
-from ckcv_ray.claims.certify import expect_error, make_error
+from ckcv_ray.claims.certify import make_error
 from ckcv_ray.claims.quantity import show_rows
 from ckcv_ray.cli import data, options, output
 from ckcv_ray.cli.display import Display
@@ -193,11 +193,11 @@ def _write_line(ctx: typer.Context, problem: Problem, chosen: Mapping[str, str])
     words = ["ckcv", "run"]
     for parameter in sorted(ctx.command.params, key=lambda each: each.param_type_name):  # arguments first
         name = str(parameter.name)
-        if name in fixed:
-            words += [parameter.opts[0], fixed[name]]
-        elif name not in OF_PLAN and _is_given(ctx, name):
-            words += [parameter.opts[0]] * (parameter.param_type_name == "option")
-            words += [str(ctx.params[name])] * (ctx.params[name] is not True)
+        if name in fixed or (name not in OF_PLAN and _is_given(ctx, name)):
+            given = fixed.get(name, ctx.params[name])
+            for value in given if isinstance(given, list | tuple) else [given]:  # it may be repeated
+                words += [parameter.opts[0]] * (parameter.param_type_name == "option")
+                words += [str(value)] * (value is not True)
     return shlex.join(words)
 
 
@@ -209,21 +209,24 @@ def _describe_try(found: tries.Try, problem: Problem) -> tuple[dict[str, Any], l
     shown = {name: f"{error.format_measured(mean / score.largest)} {wrong}" for name, mean in means.items()}
     shown |= dict.fromkeys(found.late, "has not finished a split")
     width, splits = max(map(len, shown)), pluralize(scored.computed.n_splits, "split")
-    claim, expected = expect_error(problem, figures.mean / score.largest), "nothing: no error is claimed"
-    if claim is not None and figures.mean < found.constant:
+    claims, expected = tries.expect_run(found, problem), list[str]()
+    for claim in claims:
+        of = "" if claim.label is None else f" of class {claim.label!r}"
+        seen = f"if {claim.errors or 0:,} of {claim.rows or 0:,} held-out rows{of} are wrong"
+        seen = "or closer, if rows held out are predicted as well" if problem.has_losses else seen
         sentence = claim.quantity.word(claim.quantity.quoted, claim, problem.task)
-        seen = f"if {claim.errors:,} of {claim.rows:,} held-out rows are wrong"
-        seen = "or less, if rows held out are predicted as well" if problem.has_losses else seen
-        better = "and it is proven better than a constant"
-        expected = f"{sentence} ({format_level(claim.delta)}), {seen} {better}"
-    elif claim is not None:
-        expected = "nothing: a constant is no worse"
-    values = {"late": found.late, "constant": found.constant, "expected": claim and claim.bound}
+        if figures.mean >= found.constant or (claim.gate is not None and not claim.gate.passed):
+            sentence = "nothing can be quoted, since it is not proven better than a constant"
+        expected.append(f"expected       {sentence} ({format_level(claim.delta)}), {seen}")
+    expected = expected or [
+        "expected       not said: a try counts wrong rows, and the study claims nothing of them"
+    ]
+    values = {"late": found.late, "constant": found.constant, "expected": [c.to_json() for c in claims]}
     return scored.to_json() | values, [
         f"tried          {scored.task.n:,} of {pluralize(problem.task.n, 'row')} to learn from, in {splits}",
         *(f"  {name:<{width}}  {figure}" for name, figure in shown.items()),
         f"stands best    {best.name}, {shown[best.name]}; no claim: nothing was judged",
-        f"expected       {expected}",
+        *dict.fromkeys(expected),
     ]
 
 

@@ -5,14 +5,15 @@ shown is of the splits that all of them have finished: the scores of an ordinary
 to that of the run, says which rows were seen. Those that the run holds out are not among them.
 """
 
-from collections.abc import Iterator
 from dataclasses import replace
 from time import monotonic
 from typing import NamedTuple, cast
 
 import numpy as np
 
+from ckcv_ray.claims.certify import expect_claims
 from ckcv_ray.claims.judged import HeldOutPredictions
+from ckcv_ray.claims.quantity import Claim
 from ckcv_ray.core.draws import TRIED
 from ckcv_ray.core.measures import Outputs
 from ckcv_ray.core.resampling.drawn import Subsampling
@@ -35,6 +36,7 @@ from ckcv_ray.tables.task import MIN_ROWS, Task
 
 USUAL = "linear,forest,svm"  # what is tried if no learner is named, the quickest first
 SPLITS = Subsampling(times=5, share=0.25)
+BY_CLASS = "balanced_accuracy"  # the score whose sums are the recalls
 MAX_VALUES = 3  # of each option of a learner
 FEW_ROWS = 1000  # offered if nothing was finished
 SERIAL = Execution("serial")
@@ -82,10 +84,9 @@ def look(study: Study, problem: Problem, seconds: float, rows: int | None, stop:
     """
     began, task = monotonic(), take_rows(problem, rows)
     tried = _make_problem(study, problem, task)
-    inputs, lost = share(tried)._replace(fit_timeout=seconds), dict[int, tuple[Failure, ...]]()
+    inputs, labels = share(tried)._replace(fit_timeout=seconds), list(tried.learners)
     warm_up(inputs)
-    finished = [*_finish_splits(inputs, began + seconds, stop, lost)]
-    labels = list(tried.learners)
+    finished, lost = _fit_splits(inputs, began + seconds, stop)
     kept = [label for number, label in enumerate(labels) if number not in lost]
     if not kept:
         if failures := [failure for failed in lost.values() for failure in failed]:
@@ -119,52 +120,63 @@ def take_rows(problem: Problem, rows: int | None) -> Task:
 
 def _make_problem(study: Study, problem: Problem, task: Task) -> Problem:
     """Return the procedure that is tried: learners as they usually are, or at a few of the values named."""
-    seed = study.seed % (MAX_SEED_OF_SCORES + 1)
-    procedure = Procedure(
-        study.learner, resampling=SPLITS, measure=(problem.score,), seed=seed, balance=study.balance
-    )
+    measures = (problem.score, BY_CLASS) if task.classes else (problem.score,)
+    seed, balance = study.seed % (MAX_SEED_OF_SCORES + 1), study.balance
+    procedure = Procedure(study.learner, resampling=SPLITS, measure=measures, seed=seed, balance=balance)
     if not task.schema.plain:
         procedure = replace(procedure, encode=study.encode, fill=study.fill, rare=study.rare)
     usual = Problem.of(procedure, task).procedure
     return Problem.of(usual.with_learner(usual.learner.thinned(MAX_VALUES)), task)
 
 
-def _finish_splits(
-    inputs: Inputs, until: float, stop: Stop, lost: dict[int, tuple[Failure, ...]]
-) -> Iterator[list[Outcome]]:
-    """Yield what each split gives, as long as it is likely to end in time.
+def _fit_splits(
+    inputs: Inputs, until: float, stop: Stop
+) -> tuple[list[list[Outcome]], dict[int, tuple[Failure, ...]]]:
+    """Evaluate one split after the other, as long as they are likely to end in time.
 
     Args:
         inputs: of the procedure.
         until: when the time is over; of the first split each path has an equal share of what is left.
         stop: asked between fits.
-        lost: learners that were late in the first split, or failed, are added with their failures.
+
+    Returns:
+        What each split that was finished gives; and by their numbers the learners that were late in the first
+        one, or failed, with their failures.
     """
-    problem = inputs.problem
+    problem, finished, lost = inputs.problem, list[list[Outcome]](), dict[int, tuple[Failure, ...]]()
     lengths, learner_of_paths = problem.learner.space.lengths, problem.learner_of_paths.tolist()
     for split in range(SPLITS.times):
         took, found = 0.0, list[Outcome]()
         for path, length in enumerate(lengths):
             if stop():
                 raise KeyboardInterrupt
-            if learner_of_paths[path] in lost:
+            if (learner := learner_of_paths[path]) in lost:
                 continue
-            unit = Unit(Stage.SELECT, OUTER, split, ((path, length),))
-            began = monotonic()
+            unit, began = Unit(Stage.SELECT, OUTER, split, ((path, length),)), monotonic()
             left = (until - began) / (1 if split else len(lengths) - path)
             try:
                 outcome = compute_apart(problem.learner, left, evaluate_inputs, inputs, [unit], seconds=left)
             except LostError:  # it was late, or has ended its process
                 if split:
-                    return
-                lost[learner_of_paths[path]] = ()
+                    return finished, lost
+                lost[learner] = ()
                 continue
             if outcome.failures:
-                lost[learner_of_paths[path]] = outcome.failures
+                lost[learner] = outcome.failures
             found.append(outcome)
             took += monotonic() - began
-        if not found:
-            return
-        yield found
-        if until - monotonic() < took:
-            return
+        if found:
+            finished.append(found)
+        if not found or until - monotonic() < took:
+            break
+    return finished, lost
+
+
+def expect_run(tried: Try, problem: Problem) -> list[Claim]:
+    """Return what the run of a problem is expected to prove, if the best is as often wrong on its rows."""
+    scored, (best, figures) = tried.scored, tried.ranked[0]
+    if not problem.task.classes:
+        return expect_claims(problem, [figures.mean / scored.scores[0].largest])
+    right, rows = np.split(best.totals[:, scored.problem.columns[BY_CLASS]][:, 1:].sum(axis=0), 2)
+    shares = dict(zip(scored.task.classes, 1 - right / np.maximum(rows, 1), strict=True))
+    return expect_claims(problem, [shares.get(label, 1.0) for label in problem.task.classes])

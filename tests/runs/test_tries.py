@@ -10,7 +10,7 @@ import pytest
 from conftest import blobs
 
 from ckcv_ray import Execution, Job, Study, Task, load_scores
-from ckcv_ray.claims.certify import expect_error
+from ckcv_ray.claims.certify import expect_claims
 from ckcv_ray.core.bounds.binomial import clopper_pearson
 from ckcv_ray.engine.worker import LostError
 from ckcv_ray.errors import RunError
@@ -184,19 +184,41 @@ def test_the_run_that_it_is_for_judges_no_row_that_was_seen_and_others_say_so(
         assert not any(run["folder"].startswith(TRY) for run in seen)
 
 
-def test_what_is_expected_is_the_bound_on_as_many_wrong_rows() -> None:
-    problem = Problem.of(STUDY, TASK)
-    claim = expect_error(problem, 0.1)
-    assert claim is not None
-    assert (claim.errors, claim.rows, claim.bound) == (6, 60, clopper_pearson(6, 60, 0.05))
-    assert expect_error(Problem.of(STUDY.replace(claim="auc"), TASK), 0.1) is None
+def test_what_is_expected_are_the_bounds_on_as_many_wrong_rows() -> None:
+    study = STUDY.replace(claim="refit,recall,auc", holdout_share=0.5)
+    problem = Problem.of(study, TASK)
+    error, *recalls = expect_claims(problem, [0.1, 0.2])
+    n = np.bincount(problem.task.y).tolist()  # as many are held out
+    wrong = [round(0.1 * n[0]), round(0.2 * n[1])]
+    assert (error.errors, error.rows) == (sum(wrong), 60)
+    assert error.bound == clopper_pearson(sum(wrong), 60, 0.05 / 3)
+    found = [(claim.label, claim.errors, claim.rows, claim.bound) for claim in recalls]
+    assert found == [
+        (c, w, m, clopper_pearson(w, m, 0.05 / 6)) for c, w, m in zip((-1, 1), wrong, n, strict=True)
+    ]
+    assert error.gate is not None
+    assert error.gate.passed
+
+
+def test_what_is_no_better_than_a_constant_is_not_expected_to_be_proven() -> None:
+    task = Task.of(np.random.default_rng(0).normal(size=(400, 2)), np.arange(400) % 6 == 0)
+    problem = Problem.of(STUDY, task)
+    (claim,) = expect_claims(problem, [0.02, 0.7])
+    assert claim.bound is not None
+    assert claim.bound < 0.2
+    assert claim.gate is not None
+    assert not claim.gate.passed
 
 
 def test_numbers_are_compared_by_the_clipped_error(clock: Callable[..., Time]) -> None:
     clock(1, 1)
     X = np.random.default_rng(0).normal(size=(120, 3))
     task = Task.of(X, X[:, 0] + 5, numbers=True)
-    found = look(Study.of(learner="forest_regressor,ridge", clip=2, k=(3,), n_splits=2), task)
+    study = Study.of(learner="forest_regressor,ridge", clip=2, k=(3,), n_splits=2)
+    found = look(study, task)
     (best, figures), _ = found.ranked
     assert (best.learner, found.scored.scores[0].name) == ("ridge", "clipped:2.0")
     assert figures.mean < 0.1 < found.constant < 2
+    (claim,) = tries.expect_run(found, Problem.of(study, task))
+    assert claim.bound is not None
+    assert figures.mean / 2 < claim.bound < 0.2
