@@ -19,6 +19,7 @@ from ckcv_ray.core.percent import format_percent
 from ckcv_ray.errors import InputError, escape_text, pluralize
 from ckcv_ray.learners.ensemble import Prediction
 from ckcv_ray.runs.certified import Certified, Marks, mark_rows
+from ckcv_ray.runs.judged import calibrate
 from ckcv_ray.runs.load import load, load_run
 from ckcv_ray.runs.result import Result, compute_probabilities
 from ckcv_ray.storage.folder import RunFolder
@@ -193,10 +194,7 @@ def predict(
     output.write(written, RunFolder(folder))
     _say_proven(result, rule, marks, told)
     if output.probabilities:
-        _, learner = result.problem.find_learner(result.setting)
-        calibrated = "CalibratedClassifierCV" in str(getattr(learner, "spec", ""))
-        how = "calibrated inside each fit" if calibrated else "not calibrated"
-        say(f"probabilities: as {learner.name} gives them, {how}; nothing is proven of them")
+        _say_probabilities(result, rule)
     _say_rows(table, result, rule)
     _say_error_rate(result, table, rule, predicted.label, marks)
 
@@ -251,6 +249,16 @@ def _say_proven(result: Result, rule: Rule, marks: Marks, told: list[str]) -> No
     say(*told)
     if (answered := marks.get("answered")) is not None:
         say(f"{int(answered.sum())} of {len(answered)} rows answered")
+
+
+def _say_probabilities(result: Result, rule: Rule) -> None:
+    _, learner = result.problem.find_learner(result.setting)
+    calibrated = "CalibratedClassifierCV" in str(getattr(learner, "spec", ""))
+    how = "calibrated inside each fit" if calibrated else "not recalibrated"
+    say(f"probabilities: as {learner.name} gives them, {how}; nothing is proven of them")
+    found = calibrate(result) if isinstance(result, Certified) else None
+    if found is not None and found.n_outside and result.claims[0].covers(rule):
+        say(found.verdict)
 
 
 def _say_rows(table: Table, result: Result, rule: Rule) -> None:

@@ -1,9 +1,10 @@
-"""How results and plans are shown: made far above them, and imported when it is asked for."""
+"""What is made of results and plans far above them, and imported when it is asked for."""
 
 from importlib import import_module
 from typing import Any
 
 SHOWN = {
+    "calibration": "runs.judged.calibrate",
     "card": "reports.render.make_card",
     "plan": "reports.render.make_plan_card",
     "plot": "reports.figures.Plots",

@@ -23,6 +23,7 @@ from ckcv_ray.core import percent
 from ckcv_ray.core.arrays import ONE, Values
 from ckcv_ray.core.bounds.betting import bound_mean_loss
 from ckcv_ray.core.bounds.binomial import bound_both_sides, clopper_pearson
+from ckcv_ray.core.calibration import Calibration
 from ckcv_ray.core.intervals import INTERVALS, MISS
 from ckcv_ray.core.measures import Score
 from ckcv_ray.core.options import get_values, list_inside
@@ -36,8 +37,8 @@ from ckcv_ray.records.candidates import per_k, per_learner
 from ckcv_ray.records.record import Failure
 from ckcv_ray.runs import scored
 from ckcv_ray.runs.certified import Certified, find_quoted, measure_error, tabulate_claimed
-from ckcv_ray.runs.judged import Judged
-from ckcv_ray.runs.result import Result, format_setting, tabulate_predictions
+from ckcv_ray.runs.judged import Judged, calibrate
+from ckcv_ray.runs.result import Result, explain_no_probabilities, format_setting, tabulate_predictions
 from ckcv_ray.runs.scored import SCORE_DELTA, Entry, Scored
 from ckcv_ray.runs.settings import SettingScores, shorten_setting
 from ckcv_ray.storage.execution import Before
@@ -428,6 +429,7 @@ def facts(
     """
     if not isinstance(result, Certified):
         return [*_tell_scores(cast(Scored, result), judged, most), *tell_origin(result, manifest)]
+    found = calibrate(result) if judged is None else judged.calibration
     c, given = result.certificate, result.study.options()
     given["k"] = given["k"] or f"3:{result.task.n_units} (all)"
     options = {f"--{name.replace('_', '-')}": value for name, value in given.items()}
@@ -435,11 +437,11 @@ def facts(
     not_covered = [Fact("not covered", text) for text in (*c.not_covered, REPEATED)]
     return [
         _tell_quote(result),
-        _gather("subject", "What is it about?", _tell_subject(result)),
+        _gather("subject", "What is it about?", _tell_subject(result, found)),
         Section("voids", "What voids it?", not_covered),
         Section("check", "How do I check it?", [Fact(f"ckcv verify {FOLDER}", CHECKED)]),
         _gather("next", "What do I do next?", _tell_next(result)),
-        _tell_performance(result, judged),
+        _tell_performance(result, judged, found, most),
         _gather("claims", "Claims and assumptions", _tell_claims(result)),
         tell_data(result, c.repeats, most),
         _gather("method", "Method", _tell_method(result)),
@@ -627,7 +629,7 @@ def _advise(result: Certified) -> Iterator[str]:
 # What it is about
 
 
-def _tell_subject(result: Certified) -> Iterator[Fact]:
+def _tell_subject(result: Certified, found: Calibration | None) -> Iterator[Fact]:
     c, problem, counts = result.certificate, result.problem, tabulate_claimed(result)
     quoted, nothing = find_quoted(result)
     first, required, baseline = c.first, problem.required, c.baseline
@@ -641,6 +643,7 @@ def _tell_subject(result: Certified) -> Iterator[Fact]:
         ("better", c.describe_gate(first), first.gate),
         ("proven", "" if quoted is not None and nothing else _list_other_claims(c), None),
         ("by class", _describe_classes(result), None if counts is None else counts.tolist()),
+        ("calibration", found.verdict if found is not None and found.n_outside else "", None),
         ("answered", _describe_answered(c), None),
         ("compared", "; ".join(claim.quantity.describe(claim) for claim in compared), None),
         ("subgroups", _describe_worst(c), None),
@@ -779,7 +782,9 @@ def _name_search(result: Certified) -> str:
 # Further sections
 
 
-def _tell_performance(result: Certified, judged: Judged | None) -> Section:
+def _tell_performance(
+    result: Certified, judged: Judged | None, found: Calibration | None, most: int
+) -> Section:
     c, counts, tables = result.certificate, tabulate_claimed(result), list[FactTable]()
     first = c.first
     rule, rows = _find_basis(first)
@@ -812,8 +817,15 @@ def _tell_performance(result: Certified, judged: Judged | None) -> Section:
     told += [Fact("measured", said, DETAILS) for said in others]
     if others:
         told.append(Fact("intervals", describe_intervals(c.delta), DETAILS))
-    if judged is not None:
+    if judged is not None:  # else it is told by a figure
         told.append(Fact("figures", f"of {judged.rows}"))
+    elif found is not None:
+        table = drop_empty(*found.tabulate(result.task.classes))
+        tables.append(FactTable("Calibration", *table, found.note, DETAILS, most=MAX_OPEN_COLUMNS))
+        if not found.n_outside:
+            told.append(Fact("calibration", found.verdict, DETAILS))
+    elif result.task.classes and most >= DETAILS:
+        told.append(Fact("calibration", explain_no_probabilities(), DETAILS))
     title = result.task.target.word("Performance by class", "Performance")
     return Section("performance", title, told, tables)
 

@@ -32,7 +32,6 @@ from ckcv_ray.runs.judged import (
     BY_PROBABILITY,
     GRID,
     Judged,
-    calibrate,
     count_scores,
     judge_rows,
     permute_columns,
@@ -40,7 +39,7 @@ from ckcv_ray.runs.judged import (
     trace_roc,
 )
 from ckcv_ray.runs.progress import is_notebook
-from ckcv_ray.runs.result import Result
+from ckcv_ray.runs.result import Result, explain_no_probabilities
 from ckcv_ray.runs.scored import Scored, find_shown, list_short_names, lists_settings
 from ckcv_ray.runs.settings import (
     Grid,
@@ -567,25 +566,22 @@ def _draw_roc(result: Result, judged: Judged) -> Picture:
 
 
 def _draw_calibration(result: Result, judged: Judged) -> Picture:
-    title, found = "Calibration", calibrate(judged)
+    title, found = "Calibration", judged.calibration
     if found is None:
-        return Picture(title, "There is none: the models give no probabilities.")
-    two = result.task.n_classes == 2
-    of = f"of ‘{result.task.classes[judged.positive]}’" if two else "of the predicted class"
-    caption = (
-        f"Each dot is about a tenth of the rows, by the predicted probability {of}. Mean difference of "
-        f"predicted and observed: {format_percent(found.error)}."
-    )
-    rows = [
-        format_row(f"{format_percent(low)} to {format_percent(high)}", *rest)
-        for low, high, *rest in zip(*found[:5], strict=True)
-    ]
-    parts = [
-        Mark([0, 100], [0, 100], name="predicted = observed", width=1, dash=(1, 3)),
-        _line(found.mean, found.observed, BLUE, "", 1.2, shape="o"),
-    ]
-    x, y = (Scale(f"{name}, in %", -2, 102) for name in ("predicted probability", "observed share"))
-    return Picture(title, caption, Chart(x, y, parts, 245), ("predicted", "mean", "observed", "rows"), rows)
+        return Picture(title, f"There is none: {explain_no_probabilities()}.")
+    classes, labels = result.task.classes, [*dict.fromkeys(each.label for each in found.bins)]
+    parts = [Mark([0, 100], [0, 100], name="mean = share", width=1, dash=(1, 3))]
+    for label, colour in zip(labels, COLOURS, strict=False):
+        bins = [each for each in found.bins if each.label == label]
+        mean, share = [each.mean for each in bins], [each.found / each.rows for each in bins]
+        bars = [(*each.interval, np.nan) for each in bins if each.interval]
+        parts += [_line(np.repeat(mean, 3), np.ravel(bars), colour, "", 1)] * bool(bars)
+        parts.append(_line(mean, share, colour, f"‘{classes[label]}’", 0, shape="o"))
+    missed = "" if found.refusal else " The mean is outside where a bar, the interval, misses the diagonal."
+    drawn = f" The first {len(COLOURS)} classes are drawn." * (len(labels) > len(COLOURS))
+    caption = f"{found.note}{missed} Verdict: {found.verdict}.{drawn}"
+    x, y = (Scale(f"{name}, in %", -2, 102) for name in ("mean probability", "share found"))
+    return Picture(title, caption, Chart(x, y, parts, 245), *found.tabulate(classes))
 
 
 def _draw_net_benefit(result: Result, judged: Judged) -> Picture:

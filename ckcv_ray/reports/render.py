@@ -67,7 +67,8 @@ def summarize(result: Result, details: bool = False, folder: str = "") -> str:
         folder: where it is kept, for commands to paste; "" without one.
     """
     name = shlex.quote(folder)
-    sections = [_place(section, name if folder else "") for section in facts(result, most=DETAILS)]
+    told = facts(result, most=DETAILS if details else FIRST)
+    sections = [_place(section, name if folder else "") for section in told]
     command = f"ckcv status {name} --details" if folder else "summary(details=True)"
     return show_text(sections, details, command if result.claims else "")
 

@@ -16,6 +16,7 @@ from ckcv_ray.claims.certificate import Certificate
 from ckcv_ray.claims.quantity import Acceptance, Claim, decide
 from ckcv_ray.claims.rules import ONE_MODEL, CutOff, Rule, find_member, parse_rule
 from ckcv_ray.core.arrays import Values
+from ckcv_ray.core.calibration import Calibration
 from ckcv_ray.core.percent import ceil_percent, format_level, format_number
 from ckcv_ray.core.shown import present
 from ckcv_ray.errors import InputError
@@ -203,6 +204,8 @@ class Certified(Result):
         constant: Label | float = c.baseline.value or 0.0
         counts, test, level = tabulate_claimed(self), execution.get("test"), 1 - c.delta
         measured = [one.to_json() | {"low": a, "high": b, "level": level} for one, a, b in self.intervals]
+        found: Calibration | None = present("calibration", self)
+        bins = [each._asdict() | {"label": c.labels[each.label]} for each in (found.bins if found else ())]
         if self.task.classes:
             constant = c.labels[c.baseline.predicted]
         return {
@@ -217,6 +220,7 @@ class Certified(Result):
             "baseline": c.baseline.to_json() | {"predicted": constant},
             "below_baseline": self.proven < c.baseline.error if first.quantity.is_error else None,
             "measured": measured or None,
+            "calibration": found and found._asdict() | {"bins": bins},
             "accepted": [decision.to_json() for decision in self.decisions] or None,
             "constant": c.constant,
             "classes": [

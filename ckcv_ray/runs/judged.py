@@ -15,8 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ckcv_ray.claims.rules import ONE_MODEL
 from ckcv_ray.core.arrays import Classes, Index, Values
+from ckcv_ray.core.calibration import Calibration, make_bins
+from ckcv_ray.core.intervals import MISS
 from ckcv_ray.core.measures import PROBABILITY, RANK, Output, Outputs
 from ckcv_ray.errors import StoreError, cut, pluralize
 from ckcv_ray.learners.base import Model, Predicted
@@ -28,13 +29,16 @@ from ckcv_ray.runs.scored import Scored, find_kept
 from ckcv_ray.study.parts import Holdout
 from ckcv_ray.tables.columns import Rows
 
-BINS, PROBABILITY_BINS = 20, 10
+BINS = 20
 GRID = np.linspace(0.0, 1.0, 101)  # of false positive rates
 SHUFFLES = 3
 MAX_PERMUTED = 60_000  # rows predicted for the importance of columns
 MIN_PERMUTED = 50  # rows, with fewer of which there is no importance
 SEE = "ckcv verify"
 MAX_CLASSIFIERS = 3  # that take part in it
+RELATED = "rows of a group are related, and exact intervals need independent ones"
+SHARED = "estimate sets share rows, and exact intervals need independent ones: --certify holdout"
+NOT_CLAIMED = "intervals are for a rule that is claimed: ckcv run"
 
 
 class JudgedPart(NamedTuple):
@@ -43,12 +47,12 @@ class JudgedPart(NamedTuple):
     predict: Callable[[Rows], Predicted | Prediction]  # what it makes of rows [n, d]
     X: Rows  # the rows
     y: NDArray[Any]  # their classes, or numbers
-    model: Model | None = None  # the only one that decides, which may give ranks and probabilities
+    models: tuple[Model, ...] = ()  # those that decide, which may give ranks and probabilities
 
     def ask(self, X: Rows, n_classes: int, needs: frozenset[Output] = frozenset()) -> Outputs:
         """Return the labels of rows X [n, d], or numbers, with ranks and probabilities if they are needed.
 
-        The ranks of several models that decide together are their mean scores.
+        Those of several models that decide together are means of their scores and probabilities.
 
         Raises:
             StoreError: a stored model cannot classify them, or predicts a class that does not exist.
@@ -58,8 +62,11 @@ class JudgedPart(NamedTuple):
             label = predicted.label
             sound = label.shape == (len(X),) and (not n_classes or label.max(initial=0) < n_classes)
             given = Outputs(rank=predicted.score)
-            if self.model is not None:
-                given = self.model.predict_outputs(X, needs) if needs else Outputs()
+            if len(self.models) == 1:
+                given = self.models[0].predict_outputs(X, needs) if needs else Outputs()
+            elif self.models and PROBABILITY in needs:
+                shares = [model.predict_outputs(X, needs).probability for model in self.models]
+                given = given._replace(probability=np.array(shares, np.float64).mean(axis=0))
         except Exception as error:  # of a stranger's model, of any kind
             raise StoreError(
                 f"a stored model cannot classify rows of its table ({cut(str(error))}): see {SEE}"
@@ -90,6 +97,16 @@ class Judged(NamedTuple):
     # the classifiers with their rows; none if only their predictions are stored
     parts: tuple[JudgedPart, ...] = ()
     positive: int = 1  # number of the positive class of two
+    delta: float = MISS  # probability that an interval of what was found may miss, of all of them together
+    refusal: str = ""  # why there are no such intervals; "" if there are
+
+    @property
+    def calibration(self) -> Calibration | None:
+        """Probabilities against what was found; None without probabilities."""
+        if self.probability is None:
+            return None
+        bins = make_bins(self.y, self.probability, self.positive, 0.0 if self.refusal else self.delta)
+        return Calibration(bins, self.rows, self.delta, self.refusal)
 
 
 class Roc(NamedTuple):
@@ -100,17 +117,6 @@ class Roc(NamedTuple):
     left_out: int  # classifiers whose rows are all of one class
     # false and true positive rate of all rows together, as they are classified: where the models work
     point: tuple[float, float]
-
-
-class Calibration(NamedTuple):
-    """Predicted and observed shares, of rows with similar predictions."""
-
-    low: Values  # limits of the predictions of each group of rows, (bins,)
-    high: Values
-    mean: Values  # mean prediction of each group
-    observed: Values  # share of rows for which the prediction is true
-    rows: NDArray[np.int64]  # number of rows
-    error: float  # mean over the rows of the difference of the two, as an absolute value
 
 
 class DecisionCurve(NamedTuple):
@@ -161,28 +167,6 @@ def trace_rates(y: Classes | NDArray[np.bool_], rank: Values) -> tuple[Values, V
     return np.append(0.0, wrong / wrong[-1]), np.append(0.0, right / right[-1])
 
 
-def calibrate(judged: Judged) -> Calibration | None:
-    """Compare probabilities with what came true; None without probabilities.
-
-    With two classes they are those of the positive one, with more those of the predicted class. Groups have
-    equal numbers of rows, as far as ties allow.
-    """
-    shares = judged.probability
-    if shares is None:
-        return None
-    best = np.full(len(shares), judged.positive) if shares.shape[1] == 2 else np.argmax(shares, axis=1)
-    share, true = shares[np.arange(len(best)), best], (judged.y == best).astype(np.float64)
-    edges = np.unique(np.quantile(share, np.linspace(0, 1, PROBABILITY_BINS + 1)))
-    group = np.minimum(np.searchsorted(edges, share, side="right") - 1, max(0, len(edges) - 2))
-    rows = np.bincount(group)
-    kept = rows > 0
-    mean, observed = (np.bincount(group, values)[kept] / rows[kept] for values in (share, true))
-    low = np.array([share[group == g].min() for g in np.flatnonzero(kept)])
-    high = np.array([share[group == g].max() for g in np.flatnonzero(kept)])
-    error = float(np.sum(np.abs(mean - observed) * rows[kept]) / len(share))
-    return Calibration(low, high, mean, observed, rows[kept], error)
-
-
 def count_scores(judged: Judged, n_classes: int) -> tuple[Values, NDArray[np.int64]] | None:
     """Count the rows of each class by score; of more than two classes, by the probability of their class.
 
@@ -223,7 +207,7 @@ def permute_columns(judged: Judged, n_classes: int, seed: int) -> tuple[Values, 
 
 def _permute_part(part: JudgedPart, most: int, n_classes: int, draws: np.random.Generator) -> Values:
     """Return the rise of the share of wrong rows of one classifier, (permutations, d)."""
-    _, X, y, _ = sampled = part.sample(most, draws)
+    _, X, y, *_ = sampled = part.sample(most, draws)
     (n, d), wrong = X.shape, np.asarray(sampled.ask(X, n_classes).label != y)
     permuted = np.tile(X, (SHUFFLES * d, 1, 1))
     for i in range(SHUFFLES * d):
@@ -254,6 +238,8 @@ def judge_rows(result: Certified) -> Judged:
         f"{sampled}{phrase}",
         tuple(parts),
         problem.positive,
+        result.certificate.delta,
+        result.task.units.word("" if result.certificate.first.held_out else SHARED, RELATED),
     )
 
 
@@ -279,7 +265,14 @@ def read_judged(result: Scored, held_out: pa.Table) -> Judged | None:
         np.unique(rows["split"].to_numpy(), return_inverse=True)[1],
         f"{pluralize(len(rows), 'prediction')} for the rows that {pluralize(n_splits, 'split')} "
         f"score{'s' * (n_splits == 1)}, by {entry.name}",
+        refusal=NOT_CLAIMED,
     )
+
+
+def calibrate(result: Certified) -> Calibration | None:
+    """Return the calibration of the rule of the first claim; None if its learner gives no probabilities."""
+    _, learner = result.problem.find_learner(result.setting)
+    return judge_rows(result).calibration if PROBABILITY in learner.outputs else None
 
 
 def _list_parts(result: Certified) -> tuple[list[JudgedPart], str]:
@@ -287,14 +280,14 @@ def _list_parts(result: Certified) -> tuple[list[JudgedPart], str]:
     problem, task, first = result.problem, result.task, result.certificate.first
     if (held := problem.take_held_rows()) is not None and first.certification == Holdout.name:
         rule = first.make_rule(problem)
-        model = rule.ensemble(result.models).members[0].model if rule.name in ONE_MODEL else None
-        part = JudgedPart(partial(rule.predict, result.models), held.X, held.y, model)
+        models = tuple(member.model for member in rule.ensemble(result.models).members)
+        part = JudgedPart(partial(rule.predict, result.models), held.X, held.y, models)
         return [part], f"{pluralize(len(held.y), 'row')} held out"
     parts, sets = [], []
     for member in result.ensemble.members:
         rows = problem.find_estimate_rows(member.k, member.split)
         predict = member.model.predict if task.classes else Ensemble((member,)).alone
-        parts.append(JudgedPart(predict, task.X[rows], task.y[rows], member.model))
+        parts.append(JudgedPart(predict, task.X[rows], task.y[rows], (member.model,)))
         sets.append(rows)
     total, distinct = sum(map(len, sets)), len(np.unique(np.concatenate(sets)))
     return parts, f"{total:,} rows of {pluralize(len(sets), 'estimate set')} ({distinct:,} different rows)"

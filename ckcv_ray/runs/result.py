@@ -15,7 +15,7 @@ from ckcv_ray.core.arrays import Classes, Values
 from ckcv_ray.core.measures import PROBABILITY, Outputs, make_score
 from ckcv_ray.core.shown import present
 from ckcv_ray.errors import InputError, explain_removed
-from ckcv_ray.learners.base import Setting
+from ckcv_ray.learners.base import LEARNERS, ZOO, Setting
 from ckcv_ray.learners.ensemble import Models, Prediction
 from ckcv_ray.records.record import Records
 from ckcv_ray.study.problem import Problem, describe_setting
@@ -196,10 +196,15 @@ def compute_probabilities(result: Result, rows: Rows, rule: Rule, predicted: Pre
     _, learner = result.problem.find_learner(result.setting)
     if PROBABILITY not in learner.outputs:
         raise InputError(
-            f"probabilities: the learner {learner.name} has none: choose one such as linear or "
-            "forest, or leave them out"
+            f"probabilities: {explain_no_probabilities()}: choose one of these learners, or leave them out"
         )
     return rule.ensemble(result.models).probabilities(rows, predicted.member)
+
+
+def explain_no_probabilities() -> str:
+    """Say that models give no probabilities, and which learners do."""
+    *names, last = [name for name in ZOO if PROBABILITY in LEARNERS[name]().outputs]
+    return f"the models give no probabilities; those of {', '.join(names)} and {last} do"
 
 
 def format_setting(setting: Setting) -> str:

@@ -228,7 +228,7 @@ def test_probabilities_are_those_of_what_decided(ckcv: Command, linear: Path, ru
     names = np.array(["ill", "well"])
     decided = names[columns.argmax(axis=1)] == np.array(table["prediction"].to_pylist())
     assert decided.all() if rule[0] != "--vote" else decided.mean() > 0.9
-    assert "probabilities: as linear gives them, not calibrated; nothing is proven of them\n" in messages
+    assert "probabilities: as linear gives them, not recalibrated; nothing is proven of them\n" in messages
     result = load_run(linear)
     X, outputs = result.task.X, result.study.learner.outputs
     members = np.array([m.model.predict_outputs(X, outputs).probability for m in result.ensemble.members])
@@ -240,7 +240,7 @@ def test_a_learner_without_probabilities_is_refused(ckcv: Command, finished: Fin
     run = finished("held")
     code, shown, messages = ckcv("predict", run, run / "data.parquet", "--probabilities")
     assert (code, shown) == (2, "")
-    assert messages.startswith("ckcv: probabilities: the learner svm has none: choose one such as linear or")
+    assert messages.startswith("ckcv: probabilities: the models give no probabilities; those of constant, ")
 
 
 @pytest.mark.parametrize("labels", ["False True", "0.0 1.0", "01 02", "2 10", "0x1 0x2", "1;5 2;5"])

@@ -23,7 +23,7 @@ from ckcv_ray.reports.facts import CAUTION, DETAILS, FIRST, FOLDER, Fact, Sectio
 from ckcv_ray.reports.render import LINE_WIDTH, make_markdown, make_page
 from ckcv_ray.reports.templates import escape_markdown
 from ckcv_ray.runs.certified import find_quoted, tabulate_claimed
-from ckcv_ray.runs.judged import GRID, calibrate, judge_rows, trace_roc
+from ckcv_ray.runs.judged import GRID, judge_rows, trace_roc
 from ckcv_ray.runs.load import load
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.storage.folder import LONGEST_QUESTION
@@ -204,10 +204,10 @@ def test_the_positive_class_turns_every_figure(learner: str, tmp_path: Path) -> 
         curve = roc.curves[0]
         assert curve[max(0, near - 1)] - 0.02 <= roc.point[1] <= curve[min(100, near + 1)] + 0.02
     if learner == "naive_bayes":
-        low, high = calibrate(first), calibrate(second)
-        means = [np.average(one.mean, weights=one.rows) for one in (low, high)]
-        assert means[0] == pytest.approx(1 - means[1])
-        assert np.average(low.observed, weights=low.rows) == pytest.approx(np.mean(first.y == 0))
+        low, high = (np.array([each[2:5] for each in one.calibration.bins]) for one in (first, second))
+        rows, found, mean = low.T
+        assert found.sum() == np.sum(first.y == 0)
+        assert rows @ mean == pytest.approx(len(first.y) - high[:, 0] @ high[:, 2])
 
 
 def test_classes_that_are_never_found_are_a_caution() -> None:

@@ -1,5 +1,6 @@
 """Measured performance: the rows of the first claim, judged again, and what is counted and drawn of them."""
 
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +13,14 @@ from sklearn import metrics
 
 from ckcv_ray import Result, Study, Task, evaluate, load_run
 from ckcv_ray.claims.predictive import NetBenefit
+from ckcv_ray.core.calibration import make_bins
 from ckcv_ray.errors import StoreError
 from ckcv_ray.learners.base import Predicted
 from ckcv_ray.records.judged import HELD_OUT, list_held_out_columns
 from ckcv_ray.reports.figures import draw_performance
-from ckcv_ray.reports.render import make_page
+from ckcv_ray.reports.render import make_markdown, make_page
 from ckcv_ray.runs import judged as judging
-from ckcv_ray.runs.result import tabulate_predictions
+from ckcv_ray.runs.result import compute_probabilities, tabulate_predictions
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.runs.scored import find_kept
 from ckcv_ray.storage import formats
@@ -41,7 +43,7 @@ def test_the_rows_of_the_first_claim_are_judged_as_it_counts_them(kind: str, fin
     found, first = judging.judge_rows(result), result.certificate.first
     assert (int(np.sum(found.label != found.y)), len(found.y)) == (first.errors, first.rows)
     assert f"{len(found.y):,} row" in found.rows
-    assert (found.rank is None, found.probability is None) == (False, True)
+    assert (found.rank is None, found.probability is None) == (False, kind != "held vote")
 
 
 def test_of_many_rows_a_sample_is_judged(finished: Finished, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -98,17 +100,52 @@ def test_curves_are_of_single_classifiers() -> None:
     assert mixed.left_out == 1
 
 
-def test_calibration_compares_the_same_rows() -> None:
-    found = judging.calibrate(make_judged())
-    assert found.rows.sum() == 200
-    assert float(np.sum(found.observed * found.rows)) == pytest.approx(Y.sum())
-    assert float(np.sum(found.mean * found.rows)) == pytest.approx(SHARES[:, 1].sum())
-    assert (found.low <= found.mean + 1e-12).all()
-    assert (found.mean <= found.high + 1e-12).all()
-    assert judging.calibrate(make_judged(probability=None)) is None
-    assert judging.calibrate(make_judged(probability=np.full((200, 2), 0.5))).rows.tolist() == [200]
-    three = np.column_stack([SHARES / 2, np.full(200, 0.5)])
-    assert judging.calibrate(make_judged(probability=three)).rows.sum() == 200
+@pytest.mark.parametrize("kind", ["exact tree", "held vote"])
+def test_calibration_is_that_of_the_probabilities_that_predict_writes(kind: str, finished: Finished) -> None:
+    """Those of a tree that knows its rows by heart, or of three of noise, are not: it is said first."""
+    result = load_run(finished(kind))
+    held, rule, found = result.problem.take_held_rows(), result.rule(), judging.calibrate(result)
+    shares = compute_probabilities(result, held.X, rule, rule.predict(result.models, held.X))
+    assert found.bins == make_bins(held.y, shares, 1, result.certificate.delta)
+    assert found.n_outside > 0
+    assert "calibration: The probabilities are not calibrated: in " in result.summary()
+    details, page = result.summary(details=True), make_page(finished(kind))
+    for text in (found.note, *chain(*found.tabulate(result.task.classes)[1])):
+        assert text in details
+        assert text in page
+    in_json = result.to_json()["calibration"]["bins"]
+    assert [each["side"] for each in in_json] == [each.side for each in found.bins]
+    assert {each["label"] for each in in_json} == {result.task.classes[1]}
+
+
+def test_what_can_be_noise_is_told_in_details_alone() -> None:
+    result = make("refit")
+    assert judging.calibrate(result).n_outside == 0
+    assert "calibrat" not in result.summary()
+    assert "these can be noise: calibration is not shown either\n" in result.summary(details=True)
+
+
+@pytest.mark.parametrize(
+    ("kind", "labels", "reason"),
+    [("held better", {1}, "rows of a group are related"), ("three", {0, 1, 2}, "estimate sets share rows")],
+)
+def test_related_rows_are_refused_intervals_with_the_reason(
+    kind: str, labels: set[int], reason: str, finished: Finished
+) -> None:
+    result = load_run(finished(kind))
+    assert {(each.interval, each.side) for each in judging.calibrate(result).bins} == {(None, None)}
+    assert {each.label for each in judging.calibrate(result).bins} == labels
+    assert f"not judged: {reason}" in result.summary(details=True)
+    assert f"Verdict: not judged: {reason}" in make_page(finished(kind))
+    assert "the mean is" not in result.summary(details=True)
+
+
+def test_learners_without_probabilities_are_told_which_have_them(finished: Finished) -> None:
+    result, said = load_run(finished("held")), "the models give no probabilities; those of constant, "
+    assert (judging.calibrate(result), result.to_json()["calibration"]) == (None, None)
+    assert "calibrat" not in result.summary()
+    for text in (result.summary(details=True), make_page(finished("held")), make_markdown(finished("held"))):
+        assert text.count(said) == 1
 
 
 def test_every_row_is_in_one_bin_of_its_class() -> None:
@@ -135,6 +172,7 @@ def test_stored_predictions_are_those_of_one_line(refit: str | None, tmp_path: P
     result = evaluate(task.X, task.y, tmp_path / "run", SERIAL, save_predictions=True, **options)
     page = make_page(tmp_path / "run")
     assert "60 predictions for the rows that 10 splits score, by tree" in page
+    assert "not judged: intervals are for a rule that is claimed" in page
     entry = find_kept(result) or result.entries[0]
     pooled = result.figures(entry, result.scores[0]).pooled
     assert f"{round(60 * pooled)} of 60" in page
