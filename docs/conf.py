@@ -30,7 +30,7 @@ nitpicky = True
 # Types of other packages and of the standard library: their documentation is elsewhere.
 nitpick_ignore_regex = [
     ("py:.*", r"(?!ckcv_ray\.).*"),
-    ("py:class", r"ckcv_ray\..*\.(Coded|Fitted|Kind|Registered|T)"),  # type variables
+    ("py:class", r"ckcv_ray\..*\.(Coded|Fitted|Kind|Registered|Shares|T)"),  # type variables
 ]
 
 myst_enable_extensions = ["amsmath", "colon_fence", "deflist", "dollarmath"]

@@ -299,7 +299,6 @@ class Quantity(Declared):
         largest: the bound that says nothing.
         usual: bounds of which a plan says how many rows they take, where the study asks for none.
         width_of: the share of new rows of which it says how far off they are; None if it does not.
-        counted: names the judged rows of which true values alone say how many prove it; "" if they do not.
         prevalence, worth: of what follows from recalls, the share of the positive class, and from which
             probability on a row is flagged; else None.
     """
@@ -316,7 +315,6 @@ class Quantity(Declared):
     is_binomial: ClassVar[bool] = False
     largest: ClassVar[float] = 1.0
     usual: ClassVar[Sequence[float]] = ()
-    counted: ClassVar[str] = ""
     width_of: float | None = None
     prevalence: float | None = None
     worth: float | None = None
@@ -546,8 +544,8 @@ def show_rows(asked: str, true: str | None, delta: float) -> tuple[dict[str, Any
     """
     bare = None if set(asked) & set("<>=") else find_quantity(asked)
     is_open = bare is not None and bare.of_numbers and asked.count(":") == bare.form().count(":")
-    condition = parse_condition("show", f"{asked}<=1" if is_open else asked)
-    if not getattr(condition.kind, "counted", ""):
+    condition = parse_condition("show", f"{asked}<=1" if is_open else asked)  # any distance: 1 is as good
+    if not condition.kind.counted:
         raise InputError(
             f"show={quote(asked)}: how many rows it takes depends on how losses or confidence vary, and "
             "not on a true value alone: see what a run of a few hundred rows proves, or ask for "

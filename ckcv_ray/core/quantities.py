@@ -89,6 +89,7 @@ class Declared:
         rows_alone: which rows have to be independent, as those of groups are not; "": groups count.
         share: the quantities of one ``share`` have one share of delta together; "" for each its own.
         weighs: whether it needs the weights of rows.
+        counted: names the judged rows of which true values alone say how many prove it; "" if they do not.
         reference: the learner of the study that the winner is compared with; "" if it compares with none.
     """
 
@@ -106,6 +107,7 @@ class Declared:
     rows_alone: ClassVar[str] = "rows"
     share: ClassVar[str] = ""
     weighs: ClassVar[bool] = False
+    counted: ClassVar[str] = ""
     reference = ""  # no field here: a quantity that compares has it as its argument
 
     def __str__(self) -> str:

@@ -94,7 +94,7 @@ def find_rows_for_good(
 
     Args:
         risks: the probability that a row is wrong, of one kind of rows or two, each in [0, 1).
-        holds: returns whether the statement holds if the risks are at most these, elementwise.
+        holds: returns whether the statement holds if the risks are at most these, elementwise; not if one is 1.
         delta: probability with which the bounds may fail; two kinds have half of it each.
         power: the probability of the proof, in (0, 1).
         most: the largest number of rows of each kind that is looked at.
@@ -115,7 +115,12 @@ def find_rows_for_good(
             counts = np.arange(least, largest + 1).astype(int)
             chances.append(binomial.pmf(counts, high, risk))
             bounds.append(clopper_pearson(np.minimum(counts, low), low, each))
-        return bool(chances[0] @ holds(*np.ix_(*bounds)) @ chances[1] >= power)
+        few = np.zeros(len(bounds[0]), dtype=int)  # counts of the second kind that go with each of the first
+        for digit in reversed(range(len(bounds[1]).bit_length())):
+            more = few + (1 << digit)
+            bound = np.append(1.0, bounds[1])[np.where(more <= len(bounds[1]), more, 0)]
+            few = np.where(holds(bounds[0], bound), more, few)
+        return bool(chances[0] @ np.append(0, np.cumsum(chances[1]))[few] >= power)
 
     n, step = most, most // 2
     while True:
