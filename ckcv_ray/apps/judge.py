@@ -16,9 +16,9 @@ from ckcv_ray.claims.certificate import HELD_OUT, Baseline, Compared, describe_g
 from ckcv_ray.claims.certify import claim_subgroups, prove
 from ckcv_ray.claims.given import GIVEN, GivenPredictions, reword
 from ckcv_ray.claims.quantity import Acceptance, Claim, decide, describe_decisions, format_ends
-from ckcv_ray.core.quantities import BINARY_RECALLS
 from ckcv_ray.claims.rules import CutOff
 from ckcv_ray.core.percent import format_level, format_row, round_bound
+from ckcv_ray.core.quantities import BINARY_RECALLS
 from ckcv_ray.errors import InputError, cut_list, pluralize
 from ckcv_ray.reports.facts import (
     BY_CLASS,
@@ -31,7 +31,7 @@ from ckcv_ray.reports.facts import (
     drop_empty,
     tell_classes,
 )
-from ckcv_ray.reports.render import fill_card, fill_page, show_text
+from ckcv_ray.reports.templates import fill_card, fill_page, list_first_facts, show_text
 from ckcv_ray.storage.pages import add_checksum, write_page
 from ckcv_ray.study.study import Study
 from ckcv_ray.tables.columns import Label
@@ -236,8 +236,7 @@ class Judgement(Compared):
         return str(out)
 
     def _repr_html_(self) -> str:
-        told = [fact for section in self.facts() for fact in section.facts if fact.level == FIRST]
-        return fill_card(told, "judged predictions")
+        return fill_card(list_first_facts(self.facts()), "judged predictions")
 
     def __repr__(self) -> str:
         first = self.claims[0]

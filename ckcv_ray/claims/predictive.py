@@ -33,7 +33,6 @@ from ckcv_ray.claims.quantity import (
     foresee_rows,
 )
 from ckcv_ray.claims.recalls import (
-    BINARY_RECALLS,
     ChosenCutOff,
     Requirable,
     Sensitivity,
@@ -44,7 +43,7 @@ from ckcv_ray.claims.rules import CutOff, Rule, orient_scores
 from ckcv_ray.core.arrays import Classes, Values
 from ckcv_ray.core.bounds.binomial import clopper_pearson
 from ckcv_ray.core.percent import floor_percent, format_level, format_percent
-from ckcv_ray.core.quantities import SHARE, argument, register_quantity
+from ckcv_ray.core.quantities import BINARY_RECALLS, SHARE, argument, register_quantity
 from ckcv_ray.study.problem import Problem
 
 N_CUT_OFFS = 10

@@ -1,14 +1,25 @@
-"""Templates of jinja, and text that goes into them: whatever could be markup is escaped."""
+"""Sections of facts as text and as markup, by templates of jinja: whatever could be markup is escaped."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from textwrap import wrap
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
-from ckcv_ray.errors import printable
+from ckcv_ray.errors import cut, pluralize, printable
+from ckcv_ray.reports.facts import CAUTION, DETAILS, FIRST, UNNAMED, Fact, FactTable, Section
+from ckcv_ray.tables.task import Task
 
+LINE_WIDTH = 80  # characters of a line of the first screen
+INDENT, WIDE_INDENT = 10, 16  # of texts after names, on the first screen and in details
+MAX_LINES = 16
+MIN_COLUMN, MAX_CELL = 9, 70  # characters of a column of a table in a terminal
+BLANK = re.compile(r"\n{3,}")
+FIGURE = re.compile(r"([-+≥]? ?[\d–]|at (least|most) |nothing|none)[^a-z]{0,24}")
+TOP = ("quote", "subject", "voids", "check", "next")  # sections of the first screen of a page
 MARKUP = re.compile(r"([\\`*_\[\]<>&|~#])")
 
 
@@ -45,3 +56,126 @@ def load_template(name: str, package: str, **filters: Callable[..., object]) -> 
     )
     environment.filters |= {"paragraphs": divide_paragraphs, **filters}
     return environment.get_template(name)
+
+
+def show_text(sections: Sequence[Section], details: bool, command: str = "") -> str:
+    """Return sections as text; the first screen is cut to its length if a ``command`` shows more."""
+    if command and not details:
+        sections = _shorten(sections, command)
+    levels = [FIRST, DETAILS] if details else [FIRST]
+    text = fill_template("terminal.txt", sections=sections, levels=levels)
+    return BLANK.sub("\n\n", text).strip("\n")
+
+
+def list_first_facts(sections: Sequence[Section]) -> list[Fact]:
+    """Return the facts of the first screen."""
+    return [fact for section in sections for fact in section.facts if fact.level == FIRST]
+
+
+def _shorten(sections: Sequence[Section], command: str) -> list[Section]:
+    """Leave out what there is no room for: further advice, then cautions from the last to the second."""
+    told, instead = list_first_facts(sections), dict[Fact, list[Fact]]()
+    cautions, lines = [fact for fact in told if fact.name == CAUTION], sum(map(len, map(wrap_fact, told)))
+    for fact in [*(fact for fact in told if fact.name == "or"), *reversed(cautions[1:])]:
+        if lines > MAX_LINES:
+            lines -= len(wrap_fact(fact)) - (fact is cautions[-1] if cautions else 0)
+            instead[fact] = []
+    if more := sum(fact.name == CAUTION for fact in instead):
+        instead[cautions[-1]] = [Fact(CAUTION, f"{pluralize(more, 'caution')} more: {command}", FIRST)]
+    return [
+        replace(section, facts=[new for fact in section.facts for new in instead.get(fact, [fact])])
+        for section in sections
+    ]
+
+
+def wrap_fact(fact: Fact, level: int = FIRST) -> list[str]:
+    """Return the lines of a fact, with its name before the first; a percent sign stays with its number."""
+    width = INDENT if level == FIRST else WIDE_INDENT
+    first = UNNAMED.get(fact.name, f"{fact.name:<{width}}")
+    if len(fact.name) >= width:
+        first = f"{fact.name}: "
+    if level != FIRST:
+        return [first + fact.text]
+    text, rest = fact.text.replace(" %", "\u00a0%"), " " * min(len(first), width)
+    lines = wrap(text, LINE_WIDTH, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False)
+    return [line.replace("\u00a0%", " %") for line in lines]
+
+
+def _align_columns(table: FactTable) -> str:
+    """Return a table as lines of text: names to the left, all else to the right."""
+    shown = table.rows[: table.most]
+    cells = [[cut(cell, MAX_CELL) for cell in row] for row in (table.heads, *shown)]
+    name, *widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    lines = [table.title]
+    for first, *rest in cells:
+        right = (f"{cell:>{max(MIN_COLUMN, width)}}" for cell, width in zip(rest, widths, strict=True))
+        lines.append("  ".join([f"  {first:<{name}}", *right]).rstrip())
+    if more := len(table.rows) - len(shown):
+        lines.append(f"  and {more:,} more (ckcv report)")
+    return "\n".join([*lines, *([f"  {table.note}"] if table.note else [])])
+
+
+def fill_card(told: Sequence[Fact], label: str, text: str = "") -> str:
+    """Return facts, and a text, as a notebook shows them; the label names what they are of."""
+    return fill_template("card.html", told=told, bars=(), label=label, text=text)
+
+
+def fill_page(
+    title: str,
+    heading: Sequence[str],
+    sections: Sequence[Section],
+    task: Task,
+    origin: str,
+    maker: str,
+    level: str = "",
+    purpose: str = "",
+    short: bool = False,
+) -> str:
+    """Return a page of sections, of which those of the first screen are named in ``TOP``.
+
+    Args:
+        title, heading: what stands above them.
+        sections: what it tells.
+        task: what rows are like.
+        origin: names what it is of, in the title of the window.
+        maker: made it, and of what.
+        level: of what is proven; "" if nothing is.
+        purpose: paragraphs that say what the model is for.
+        short: whether it is a single page.
+    """
+    top, rest = divide_sections(sections)
+    return fill_template(
+        "page.html",
+        title=title,
+        heading=heading,
+        purpose=purpose,
+        short=short,
+        top=top,
+        rest=rest,
+        level=level,
+        task=task,
+        origin=origin,
+        maker=maker,
+    )
+
+
+def divide_sections(sections: Sequence[Section]) -> tuple[list[Section], list[Section]]:
+    """Return the sections of the first screen, in its order, and the others."""
+    by_name = {section.name: section for section in sections}
+    return [by_name.pop(name) for name in TOP], [*by_name.values()]
+
+
+def _find_figures(table: FactTable) -> list[bool]:
+    """Return for each column of a table whether it has figures, which stand to the right."""
+    return [
+        all(FIGURE.match(row[column]) and len(row[column]) < MAX_CELL // 2 for row in table.rows)
+        for column in range(len(table.heads))
+    ]
+
+
+def fill_template(name: str, **values: object) -> str:
+    """Return a template of reports, filled with values."""
+    template = load_template(
+        name, "ckcv_ray.reports", lines=wrap_fact, columns=_align_columns, figures=_find_figures
+    )
+    return template.render(**values)

@@ -94,7 +94,7 @@ def find_rows_for_good(
 
     Args:
         risks: the probability that a row is wrong, of one kind of rows or two, each in [0, 1).
-        holds: returns whether the statement holds if the risks are at most these, elementwise; not if one is 1.
+        holds: returns whether the statement holds if the risks are at most these, elementwise; not at 1.
         delta: probability with which the bounds may fail; two kinds have half of it each.
         power: the probability of the proof, in (0, 1).
         most: the largest number of rows of each kind that is looked at.
