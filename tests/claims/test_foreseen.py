@@ -88,7 +88,8 @@ def test_a_predictive_value_is_proven_by_both_recalls_at_half_of_delta() -> None
     assert ppv.compute(fewest[0], fewest[0]) < 0.3 <= ppv.compute(fewest[1], fewest[1])
     assert count_rows("ppv:0.02>=0.3", "1:1") == [[80, 80, 80]]
     better, worse = count_rows("ppv:0.02>=0.3", "0.9:0.99,0.9:0.98")
-    assert better < worse
+    assert [141, 243, 285] == better < worse
+    assert count_rows("npv:0.02>=0.9", "0.2:0.99") == [[4, 8, 11]]  # if not all positives are missed
     assert "true sensitivity and specificity" in show_rows("ppv:0.02>=0.3", None, 0.05)[1]
     assert ppv.compute(np.array([0.0, 0.5]), np.array([1.0, 0.9])).tolist() == [0.0, ppv.compute(0.5, 0.9)]
 
