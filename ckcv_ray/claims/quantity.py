@@ -542,6 +542,8 @@ def show_rows(asked: str, true: str | None, delta: float) -> tuple[dict[str, Any
         InputError: the condition is none, or what it takes depends on more than true values; or one of these
             is none, or no better than the condition.
     """
+    if "," in asked:
+        raise InputError(f"show={quote(asked)}: ask for one condition, at its share of delta={delta:g}")
     bare = None if set(asked) & set("<>=") else find_quantity(asked)
     is_open = bare is not None and bare.of_numbers and asked.count(":") == bare.form().count(":")
     condition = parse_condition("show", f"{asked}<=1" if is_open else asked)  # any distance: 1 is as good

@@ -115,6 +115,7 @@ def test_what_is_shown_says_its_limit_and_its_assumptions() -> None:
         ("weighted_error:4<=0.1", None, "losses or confidence vary.* ask for error<=0.05"),
         ("answered_share>=0.5", None, "losses or confidence vary"),
         ("ppv:0.02", None, "lacks its value"),
+        ("auc>=0.8,error<=0.1", None, "ask for one condition, at its share of delta=0.05"),
         ("net_benefit:0.02:0.1>=0.5", None, "ask for less"),
         ("error<=0.05", "0.05", "true=0.05 is no better than error<=0.05"),
         ("within:0.9", "0.9", "true=0.9 is no better"),
