@@ -820,8 +820,10 @@ def _tell_performance(
     if judged is not None:  # else it is told by a figure
         told.append(Fact("figures", f"of {judged.rows}"))
     elif found is not None:
-        table = drop_empty(*found.tabulate(result.task.classes))
-        tables.append(FactTable("Calibration", *table, found.note, DETAILS, most=MAX_OPEN_COLUMNS))
+        heads, bins = drop_empty(*found.tabulate(result.task.classes))
+        if len(bins) > MAX_OPEN_COLUMNS:  # of which a terminal shows the first
+            bins.sort(key=lambda cells: cells[-1] == "inside")
+        tables.append(FactTable("Calibration", heads, bins, found.note, DETAILS, most=MAX_OPEN_COLUMNS))
         if not found.n_outside:
             told.append(Fact("calibration", found.verdict, DETAILS))
     elif result.task.classes and most >= DETAILS:
