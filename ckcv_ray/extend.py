@@ -36,6 +36,7 @@ from ckcv_ray.core.resampling.drawn import Bootstrap632Plus as Bootstrap632Plus
 from ckcv_ray.core.resampling.drawn import OptimismBootstrap as OptimismBootstrap
 from ckcv_ray.core.resampling.drawn import SingleSplit as SingleSplit
 from ckcv_ray.core.resampling.drawn import Subsampling as Subsampling
+from ckcv_ray.core.resampling.folds import ColumnFolds as ColumnFolds
 from ckcv_ray.core.resampling.folds import DrawnFolds as DrawnFolds
 from ckcv_ray.core.resampling.folds import ForwardSplits as ForwardSplits
 from ckcv_ray.core.resampling.folds import LeaveOneOut as LeaveOneOut

@@ -82,6 +82,12 @@ def integer(name: str, value: object, least: int, most: int) -> int:
     return result
 
 
+def text(name: str, value: object, what: str = "the name of a column") -> str:
+    """Return text."""
+    expect(name, value, str, what)
+    return str(value)
+
+
 def boolean(name: str, value: object) -> bool:
     """Return a boolean."""
     if not isinstance(value, bool):

@@ -93,6 +93,7 @@ parts = [
     extend.LeaveOneOut(),
     extend.Subsampling(3, 0.25),
     extend.ForwardSplits(2),
+    extend.ColumnFolds("x1"),
     extend.Bootstrap(3),
     extend.Bootstrap632(3),
     extend.Bootstrap632Plus(3),

@@ -263,8 +263,8 @@ def _say_probabilities(result: Result, rule: Rule) -> None:
 
 def _say_rows(table: Table, result: Result, rule: Rule) -> None:
     names, task = table.columns.column_names, result.task
-    groups = find_groups(task.units.name, names)
-    used = {*task.features, task.target.name, table.keep, *groups, task.weighting.column}
+    others = (*find_groups(task.units.name, names), task.weighting.column, task.split_by.column)
+    used = {*task.features, task.target.name, table.keep, *others}
     if ignored := [name for name in names if name not in used]:
         say(f"{pluralize(len(ignored), 'column')} ignored: {some(ignored)}")
     if table.rows.unseen:

@@ -979,7 +979,8 @@ def _tell_scores(result: Scored, judged: Judged | None, most: int) -> list[Secti
     settings, study, several = result.settings, result.study, len(result.entries) > 1
     splits, rows = pluralize(len(scored.find_shown(result)[1]), "split"), pluralize(result.task.n, "row")
     balanced = f"; training rows are balanced by class ({study.balance})" * (study.balance != Balance.NONE)
-    divided = f"{study.resampling.name}: {splits} of {rows}{balanced}"
+    named = study.resampling.name if study.resampling.column is None else study.resampling
+    divided = f"{named}: {splits} of {rows}{balanced}"
     entry = scored.find_kept(result) or scored.rank_entries(result, result.scores[0])[0][0]
     repeats = scored.count_repeats(result)
     not_covered = [text for text in NOT_COVERED if several or text != NOT_COVERED[2]]
@@ -1139,7 +1140,7 @@ def _list_doubts(result: Scored, repeats: Repeats) -> Iterator[str]:
         yield (
             f"{result.study.resampling} takes the order of the table as that of time, and rows are not in "
             f"ascending order of {' or '.join(quote(name) for name, _ in dates)}: splits learn from rows "
-            "that come after those that are scored. Sort the table by its date."
+            "that come after those that are scored. Say --time, or sort the table by its date."
         )
     if (zeros := int(np.sum(task.y == 0))) and (relative := RELATIVE & names):
         yield (
@@ -1169,7 +1170,11 @@ def _tell_subject_of_scores(result: Scored) -> Iterator[Fact]:
         bound = f"No bound is proven for any model on new rows: {reason}."
     kept = scored.describe_kept(result) if result.study.choose else ""
     yield Fact("", describe_subject(result))
-    yield Fact("", f"Each split fits on some rows and scores others ({resampling}).")
+    split_by, units = result.task.split_by, result.task.units
+    apart = (
+        "" if units.independent or not split_by.column else " It fits on no row of a group that it scores."
+    )
+    yield Fact("", f"Each split fits on some rows and scores others ({resampling}).{apart}")
     for name, text in (
         ("note", resampling.note),
         ("weights", result.task.weighting.describe()),

@@ -305,7 +305,8 @@ def evaluate(
         groups: the group of each row (n,), if rows belong together: groups stay whole.
         sample_weight: what each row weighs in fits (n,), positive; scores are of rows, unweighted.
         options: of ``Procedure.of``: ``resampling="kfold:10"`` (or a splitter of scikit-learn,
-            which alone sees the groups), ``measure="accuracy,auc"``, ``select_by``, ``select``, ``seed``,
+            which alone sees the groups; a column is one of X), ``time="date"``, ``gap="30d"``,
+            ``measure="accuracy,auc"``, ``select_by``, ``select``, ``seed``,
             ``stratify``, ``permutations``, and those of the learner, ``learner="forest"``.
 
     Raises:
@@ -319,7 +320,10 @@ def evaluate(
         groups = None
     study = Procedure.of(**options)
     numbers = study.predicts_numbers
-    task = Task.of(X, y, groups, numbers=numbers, allow_singletons=True, sample_weight=sample_weight)
+    task = Task.of(
+        X, y, groups, numbers=numbers, allow_singletons=True, sample_weight=sample_weight,
+        split_by=study.resampling.column,
+    )  # fmt: skip
     with watch_run(listen) as watched:
         return assess(study, task, out, execution, watched)
 

@@ -75,7 +75,7 @@ FOLDERS = (log.LOG, models.ENSEMBLE)
 STREAM_FILE = re.compile(r"stream(-[0-9]{6})?\.jsonl")
 LATER = re.compile(r"report\.html|uses(-[0-9]{6})?\.json")
 RESULTS = (CANDIDATES, *models.TABLES, judged.JUDGED_ROWS)  # besides the pickles
-OPTIONAL_ROLES = ("group", "weight")  # of columns of the table
+OPTIONAL_ROLES = ("group", "weight", "split_by")  # of columns of the table that are not learned from
 QUESTION = "question"  # about a column that looks like groups, which may not be stored itself
 LONGEST_QUESTION = 600  # characters: a folder may be a stranger's
 TEMPORARY = re.compile(r"\.[\w-]+\.(json|jsonl|parquet|pkl|html)-\w+\.tmp")
@@ -245,11 +245,14 @@ class RunFolder:
             named = {key.decode(): name.decode() for key, name in (columns.schema.metadata or {}).items()}
             schema = Schema.from_json(json.loads(named["columns"])) if "columns" in named else None
             optional = {role: named.get(role) for role in OPTIONAL_ROLES}
-            roles = Roles(named["target"], numbers=identity.study.predicts_numbers, **optional)
+            apart, study = {named["target"], *optional.values()}, identity.study
+            features = [name for name in columns.column_names if name not in apart]
+            optional["split_by"] = study.resampling.column  # which may be learned from
+            roles = Roles(named["target"], features, numbers=study.predicts_numbers, **optional)
             question = plain(cut(named[QUESTION], LONGEST_QUESTION)) if QUESTION in named else None
             provenance = read_as(Provenance, json.loads(named["provenance"]))
             task = Task.restore(columns, roles, schema, question, read_as(Sha256, named["salt"]), provenance)
-            study, digest = identity.study, task.digest
+            digest = task.digest
             if not task.schema.plain:  # see ``Problem.data_digest``
                 digest = identify_data(task, divide(study, task)[1])
             if identity.data_digest != digest:
@@ -300,7 +303,8 @@ class RunFolder:
     def check_room(self, problem: Problem) -> None:
         """Raise InputError if a table of the run would be larger than what can be read back."""
         every, asked = problem.all_rows, problem.asked.kind
-        columns = every.X.shape[1] + 1 + len(every.units.columns) + len(every.weighting.columns)
+        optional = [*every.units.columns, *every.weighting.columns, *every.split_by.columns]
+        columns = every.X.shape[1] + 1 + len(optional)
         limits = {"rows": (every.n, MAX_TABLE_ROWS), "values": (every.n * columns, MAX_VALUES)}
         if problem.scores:
             limits["evaluations"] = problem.n_evaluations, MAX_TABLE_ROWS
@@ -367,8 +371,9 @@ class RunFolder:
             "salt": every.salt,
             "provenance": json.dumps(every.provenance.to_json()),
         }
-        roles = zip(OPTIONAL_ROLES, (every.units.name, every.weighting.column), strict=True)
-        named |= {role: name for role, name in roles if name is not None}
+        optional = every.units.name, every.weighting.column, every.split_by.column
+        roles = zip(OPTIONAL_ROLES, optional, strict=True)
+        named |= {role: name for role, name in roles if name and name not in every.features}
         if every.schema != Schema.of_numbers(every.features):
             named["columns"] = json.dumps(every.schema.to_json())
             if len(named["columns"]) > MAX_SCHEMA_BYTES:

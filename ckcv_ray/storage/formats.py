@@ -25,7 +25,7 @@ from ckcv_ray.validation import as_path
 from ckcv_ray.version import VERSION
 
 STUDY = "study.json"  # which every run folder has
-SCHEMA_VERSION = 14
+SCHEMA_VERSION = 15
 MAX_JSON_BYTES = 1 << 26
 
 

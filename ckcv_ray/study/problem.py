@@ -167,8 +167,8 @@ class Problem:
         if isinstance(study, Procedure):
             procedure, scores = _canonicalize_scored(study, task)
             task = _fill_new_rows(procedure, task)
-            sizes, name = procedure.resampling.fold_sizes(task.n_units), run_id(procedure, task.digest)
-            made = cls(procedure, task, task, None, sizes, name, scores)
+            sizes = procedure.resampling.fold_sizes(task.divided.n_units)
+            made = cls(procedure, task, task, None, sizes, run_id(procedure, task.digest), scores)
             if (inner := procedure.resampling.inner) is not None:
                 n_splits = int(made.starts[-1])
                 (size,) = inner.fold_sizes(len(made._divide(OUTER, 0).train))
@@ -398,8 +398,14 @@ class Problem:
         return np.asarray(every * self.settings_per_learner / self.n_settings)
 
     def split(self, size: int, number: int) -> Split:
-        """Return the rows of split ``number`` of the fold size at position ``size``."""
-        return Split(*map(self.task.units.rows, self._divide(size, number)))
+        """Return the rows of split ``number`` of the fold size at position ``size``.
+
+        If a column divides the rows, those are not fitted on whose group has rows that are scored.
+        """
+        split, groups = Split(*map(self.task.divided.rows, self._divide(size, number))), self.task.row_units
+        if not self.task.split_by.column or self.task.units.independent:
+            return split
+        return split._replace(train=split.train[~np.isin(groups[split.train], groups[split.estimate])])
 
     def rows(self, stage: Stage, size: int, number: int) -> tuple[Index, Index]:
         """Return the training rows and the scored rows of a split."""
@@ -532,13 +538,13 @@ class Problem:
 
     def most_rows_in(self, units: int) -> int:
         """Return the largest number of rows that this many units can have, of which some may be repeats."""
-        times, rest = divmod(units, self.task.n_units)
+        times, rest = divmod(units, self.task.divided.n_units)
         return times * self.task.n + int(self._largest[rest])
 
     @cached_property
     def _largest(self) -> Index:
         """The number of rows of the largest groups, one for each number of groups from 0."""
-        largest_first = np.sort(np.bincount(self.task.row_units))[::-1]
+        largest_first = np.sort(np.bincount(self.task.divided.row_units))[::-1]
         return np.append(0, np.cumsum(largest_first))
 
     def cost(self, stage: Stage, size: int) -> Costs:
@@ -550,7 +556,7 @@ class Problem:
 
     def compute_cost(self, units: int) -> Costs:
         """Return the relative cost of a fit by each learner on this many units, (n_learners,)."""
-        rows = round(units * self.task.n / self.task.n_units)  # on average
+        rows = round(units * self.task.n / self.task.divided.n_units)  # on average
         return np.array([each.cost(rows) for each in self.prepared.values()], np.float64)
 
     def cost_of_fits(self, stage: Stage, size: int, paths: ArrayLike, fits: ArrayLike) -> Costs:
@@ -582,7 +588,7 @@ class Problem:
         return np.bincount(self.task.y[rows], minlength=self.task.n_classes)
 
     def _check_rows(self) -> None:
-        """Raise InputError if a learner needs more training rows than every split is sure to have.
+        """Raise InputError if a split has no training rows, or is not sure to have those of a learner.
 
         How many are left out to balance classes depends on the split: about as many as of all rows.
         """
@@ -590,6 +596,14 @@ class Problem:
         if self.scores:  # the first split may have fewer than most
             units = min(units, len(self._divide(OUTER, 0).train))
         fewest = int(np.sort(np.bincount(self.task.row_units))[:units].sum())
+        if self.task.split_by.column:  # a gap leaves fewer in the first split, groups in any
+            n_splits = 1 if self.task.units.independent else self.sizes[OUTER].n_splits
+            counts = [len(self.split(OUTER, number).train) for number in range(n_splits)]
+            if not (fewest := min(counts)):
+                raise InputError(
+                    f"resampling={self.asked.resampling} has nothing to fit on in split {counts.index(0)}: "
+                    "other rows are in its gap, or of groups that it scores; leave gap or groups out"
+                )
         for each in self.prepared.values():
             each.learner.check_rows(int(min(1.0, each.share) * fewest))
 
@@ -866,6 +880,8 @@ def check_splits(study: Procedure, scores: Sequence[Score], task: Task) -> None:
                 f"permutations={permutations} permutes targets within groups, and each group has a single "
                 "one: leave it out"
             )
+    if task.split_by.column != (resampling.column or ""):
+        raise InputError(f"resampling={resampling}: read the task with split_by={resampling.column!r}")
     if resampling.names_rows:
         task.units.check_independent(
             "splits that were given name rows, and groups stay whole: leave groups out"
@@ -893,7 +909,7 @@ def check_interval_on(study: Procedure, task: Task) -> None:
             f"interval={interval} takes rows as independent, and rows of a group are not: leave groups "
             "or the interval out, or choose interval=corrected_t"
         )
-    if interval == CORRECTED_T and resampling.count_splits(task.n_units) < 2:
+    if interval == CORRECTED_T and resampling.count_splits(task.divided.n_units) < 2:
         raise InputError(
             f"interval={interval} requires two splits or more, and {resampling} has one: raise it"
         )
@@ -904,7 +920,7 @@ def check_simplest(study: Procedure, task: Task) -> None:
     choose, resampling = study.choose, study.resampling
     if choose in ("", BEST_MEAN):
         return
-    if choose == ONE_SE and (resampling.combined or resampling.count_splits(task.n_units) < 2):
+    if choose == ONE_SE and (resampling.combined or resampling.count_splits(task.divided.n_units) < 2):
         raise InputError(
             f"choose={ONE_SE} needs the standard error of several splits, and {resampling} has none: choose "
             "best or tolerance:2%, or a resampling such as kfold:10"

@@ -34,6 +34,7 @@ from ckcv_ray.core.options import (
 )
 from ckcv_ray.core.resampling.base import Resampling
 from ckcv_ray.core.resampling.complete import AUTO, Complete
+from ckcv_ray.core.resampling.folds import ForwardSplits, read_gap
 from ckcv_ray.core.resampling.parse import CERTIFIABLE, FORMS, add_strata, parse_resampling
 from ckcv_ray.core.selection import BEST_MEAN, check_choose
 from ckcv_ray.errors import InputError, cut
@@ -316,11 +317,6 @@ def _list_measures(name: str, value: Any) -> tuple[str | OwnScore, ...]:
     return tuple(each if isinstance(each, str | OwnScore) else OwnScore.of(each) for each in listed)
 
 
-def _read_name(name: str, value: object) -> str:
-    expect(name, value, str, "the name of a measure, such as auc")
-    return str(value)
-
-
 def _or_nothing(check: Callable[[str, Any], str]) -> Callable[[str, Any], str]:
     return lambda name, value: "" if value is None or str(value) == "" else check(name, value)
 
@@ -340,6 +336,7 @@ class Procedure(BaseStudy):
             first measure.
         select: "one" setting for all splits, the best on average, or another in "each".
         stratify: whether each part of a split gets the same share of every class.
+        time, gap: column and gap of ``ForwardSplits``; None for those of the resampling.
         refit: "best" to score all settings of the learner and fit one on all rows; "" for no model.
         choose: which one: the "best" by the first measure, or the simplest within "one_se" of it, one
             standard error, or within "tolerance:2%".
@@ -378,7 +375,7 @@ class Procedure(BaseStudy):
     )
     select_by: str | None = option(
         None,
-        _read_name,
+        partial(validation.text, what="the name of a measure, such as auc"),
         "Measure by which a nested resampling selects settings.",
         default_text="the first measure",
     )
@@ -388,6 +385,12 @@ class Procedure(BaseStudy):
         "What is selected: one setting, the best on average over all splits, or another in each.",
     )
     stratify: bool = option(False, boolean, "Give each part of a split the same share of every class.", bool)
+    time: str | None = option(
+        None, validation.text, "Column of times that time:5 sorts by.", default_text="the order of the table"
+    )
+    gap: float | str | None = option(
+        None, read_gap, "Time left out before the first scored row: 30d, 12h, or of numbers a number."
+    )
     permutations: int = option(
         0,
         partial(integer, least=0, most=MAX_PERMUTATIONS),
@@ -431,8 +434,23 @@ class Procedure(BaseStudy):
         if self.stratify and not self.resampling.stratify:
             object.__setattr__(self, "resampling", add_strata(self.resampling))
         object.__setattr__(self, "stratify", self.resampling.stratify)
+        self._sort_by_time()
         self._check_selection()
         self._check_interval()
+
+    def _sort_by_time(self) -> None:
+        if self.time is None and self.gap is not None:
+            raise InputError(
+                f"gap={self.gap} is for times: name their column with time, or count rows as time:5:2 does"
+            )
+        if self.time is not None:
+            drawn = self.resampling
+            if not isinstance(drawn, ForwardSplits) or (drawn.in_order and drawn.gap):
+                raise InputError(
+                    f"time={quote(self.time)} is for resampling=time:5, with a gap such as gap=30d, not "
+                    f"{drawn}: leave one of them out"
+                )
+            object.__setattr__(self, "resampling", replace(drawn, column=self.time, gap=self.gap or 0))
 
     def _check_selection(self) -> None:
         """Complete what is selected by what, and raise InputError unless it goes with the resampling."""

@@ -1094,7 +1094,7 @@ class Schema:
             try:
                 if held := find_withheld(columns, name):
                     raise ColumnError(f"holds {held}, which cannot be learned from")
-                column, X[:, i] = _learn_column(cells, name, types.kind(name))
+                column, X[:, i] = learn_column(cells, name, types.kind(name))
                 learned.append(column)
             except ColumnError as problem:
                 problems[name] = problem
@@ -1269,7 +1269,12 @@ def format_column(values: Values, column: Column) -> pa.Array:
     return pa.array(values, mask=gap) if gap.any() else pa.array(np.ascontiguousarray(values))
 
 
-def _learn_column(cells: Cells, name: str, asked: ColumnKind | None) -> tuple[Column, Values]:
+def learn_column(cells: Cells, name: str, asked: ColumnKind | None) -> tuple[Column, Values]:
+    """Return how a column is understood, of a kind that may be ``asked`` for, and its numbers (rows,).
+
+    Raises:
+        ColumnError: it is empty, or of several kinds.
+    """
     column = _infer(cells, name, asked)
     numbers, bad = _read_cells(cells, replace(column, short_decimals=False))  # none here has three
     if bad.any():  # Arrow takes for a number or a date what is none for us, such as nan(1) and 0000-01-01

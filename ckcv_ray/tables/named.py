@@ -189,12 +189,13 @@ def read_task(
     weight: str | None = None,
     reading: Reading = AS_IT_IS,
     id: str | None = None,  # noqa: A002
+    split_by: str | None = None,
 ) -> tuple[Task, TestRows | None]:
     """Read a task, and test rows if a named set has any.
 
     Args:
         source: a file's path, or a named set such as twonorm:400:0.
-        target, features, drop, group, weight, id: as for ``Roles``.
+        target, features, drop, group, weight, id, split_by: as for ``Roles``.
         asked: as for ``Task.from_table``.
         reading: what the file does not say about itself.
 
@@ -202,6 +203,6 @@ def read_task(
         InputError: the source cannot be read or learned from.
     """
     columns = read(source, reading)
-    roles = Roles(target, features, drop, group, weight=weight, id=id)
+    roles = Roles(target, features, drop, group, weight=weight, id=id, split_by=split_by)
     task = Task.from_table(columns.learn, roles, asked, str(source), reading=reading)
     return task, make_test_rows(columns.test, task)

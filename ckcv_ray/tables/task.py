@@ -88,9 +88,11 @@ from ckcv_ray.tables.target import (
 )
 from ckcv_ray.tables.units import (
     GROUP_NAMES,
+    UNSPLIT,
     UNWEIGHTED,
     WEIGHT_NAMES,
     RowUnits,
+    SplitUnits,
     Units,
     Weighting,
     ask_about_groups,
@@ -155,6 +157,7 @@ class Roles(NamedTuple):
         numbers: whether the target has numbers to predict, and not classes.
         weight: name of the column of positive numbers that says what each row weighs in a fit.
         id: name of the column that names the rows, which is not learned from.
+        split_by: name of the column of a resampling, not learned from unless ``features`` name it.
     """
 
     target: str | None = None
@@ -164,6 +167,7 @@ class Roles(NamedTuple):
     numbers: bool = False
     weight: str | None = None
     id: str | None = None
+    split_by: str | None = None
 
     def resolve(self, names: list[str], index: set[str]) -> tuple[str, list[str]]:
         """Return the target and the features of a table with these columns, of which ``index`` name rows.
@@ -174,7 +178,7 @@ class Roles(NamedTuple):
         target = _find_target_name(names, self.target)
         groups = find_groups(self.group, names)
         _check_chosen(names, target, groups, self)
-        unasked = index if self.features is None else ()
+        unasked = {*index, self.split_by} if self.features is None else ()
         left_out = {target, *groups, self.weight, self.id, *(self.drop or ()), *unasked}
         wanted = dict.fromkeys(names if self.features is None else self.features)
         chosen = [name for name in wanted if name not in left_out]
@@ -254,13 +258,14 @@ def _check_chosen(names: list[str], target: str, groups: Sequence[str], roles: R
         )
     taken = {"target": [target], "features": features or (), "group": groups}
     asked = (*(("group", group) for group in groups), ("weight", roles.weight), ("id", roles.id))
-    for argument, column in asked:
+    for argument, column in (*asked, ("resampling", roles.split_by)):
         expect(argument, column, str | None, "the name of a column")
         if column is None:
             continue
         check_column(column, names, f" for --{argument}")
         others = [other for other, columns in taken.items() if column in columns]
-        if clash := [other for other in others if other != "group" or argument == "weight"]:
+        shared = {"weight": "", "resampling": "features"}.get(argument, "group")
+        if clash := [other for other in others if other != shared]:
             raise InputError(
                 f"column {column!r} cannot be --{argument} and --{clash[0]} alike: name another column in one"
             )
@@ -487,6 +492,7 @@ class Task:
         weighting: what rows weigh in fits.
         row_numbers: names of columns that number the rows, and are not learned from, for display.
         gap_words: words in columns of categories that were taken for empty cells, for display.
+        split_by: the units of a resampling by a column.
         salt: digest of the rows of the table, dropped columns among them, with which all draws are made:
             see the head of this module.
         provenance: what the salt depends on, apart from its table.
@@ -502,6 +508,7 @@ class Task:
     weighting: Weighting = UNWEIGHTED
     row_numbers: tuple[str, ...] = ()
     gap_words: tuple[GapWords, ...] = ()
+    split_by: SplitUnits = UNSPLIT
     salt: str = ""
     provenance: Provenance = USUAL_PROVENANCE
 
@@ -516,6 +523,7 @@ class Task:
         allow_singletons: bool = False,
         sample_weight: ArrayLike | None = None,
         checked: bool = True,
+        split_by: str | None = None,
     ) -> "Task":
         """Make a task from X [n, d], y [n] and, if given, groups [n] and weights [n].
 
@@ -527,13 +535,15 @@ class Task:
         or dates where their values do not. With ``numbers`` y has no labels of classes, but numbers to
         predict. With ``allow_singletons`` a class may have a single row, as a study without a certification
         can score it. ``sample_weight`` has a positive number for each row, which it weighs in fits alone.
-        Unless it is ``checked`` a task may have few groups, or a single row of any class.
+        Unless it is ``checked`` a task may have few groups, or a single row of any class. ``split_by`` names
+        the column of a resampling, which is not learned from.
 
         Raises:
             InputError: as for ``from_table``, or the shapes do not match.
         """
         columns = make_columns(X)
-        features, names = columns.column_names, dict.fromkeys(("y", "groups", "sample_weight"))
+        features = [name for name in columns.column_names if name != split_by]
+        names = dict.fromkeys(("y", "groups", "sample_weight"))
         usual = ("y", *TARGETS), GROUP_NAMES, WEIGHT_NAMES
         for argument, given, others in zip(names, (y, groups, sample_weight), usual, strict=True):
             check_same_order(X, argument, values := read_rows(given))
@@ -543,7 +553,8 @@ class Task:
                 names[argument] = name = choose_name(likely, columns.column_names)
                 columns = columns.append_column(name, _make_column(argument, values, columns.num_rows))
         target, group, weight = names.values()
-        task = _from_table(columns, Roles(target, features, None, group, numbers, weight), asked)
+        roles = Roles(target, features, None, group, numbers, weight, split_by=split_by)
+        task = _from_table(columns, roles, asked)
         return replace(task.check(allow_singletons) if checked else task, source="arrays")
 
     @classmethod
@@ -646,6 +657,7 @@ class Task:
             header.append({"weight": self.weighting.column})
         if self.provenance.keep_values:
             header.append({"keep_values": self.provenance.keep_values})
+        header += [{"split_by": name} for name in self.split_by.columns]
         content = hashlib.sha256(json.dumps(header).encode())
         content.update(np.ascontiguousarray(unify_zeros(self.X), dtype="<f8").data)
         content.update(np.ascontiguousarray(self.y, dtype=self.target.dtype).data)
@@ -653,6 +665,8 @@ class Task:
             content.update(np.ascontiguousarray(groups, dtype="<i4").data)
         if self.weighting.named is not None:
             content.update(np.ascontiguousarray(self.weighting.named, dtype="<f8").data)
+        for values in self.split_by.columns.values():
+            content.update(values.astype("<f8").data)
         return content.hexdigest()
 
     @property
@@ -692,8 +706,14 @@ class Task:
 
     @cached_property
     def strata(self) -> Strata:
-        """What resamplings divide: the units, with their classes if there are any."""
-        return self.units.stratify(self.y, self.n_classes) if self.classes else Strata(self.n_units)
+        """What resamplings divide: the units, with their classes if there are any, or those by a column."""
+        stratified = self.classes or self.split_by.column
+        return self.divided.stratify(self.y, self.n_classes) if stratified else Strata(self.n_units)
+
+    @property
+    def divided(self) -> Units:
+        """The units of resamplings: those by a column if one is named for it."""
+        return self.split_by if self.split_by.column else self.units
 
     def without(self, rows: Index) -> "Task":
         """Return the task without ``rows``, which are held out, as the rows that are left are understood.
@@ -734,7 +754,7 @@ class Task:
         """Return the task on some of its rows, however few there are of a class."""
         X = np.ascontiguousarray(self.X[chosen])
         units, weighting = self.units.part(chosen), self.weighting.part(chosen)
-        return replace(self, X=X, y=self.y[chosen], units=units, weighting=weighting)
+        return replace(self, X=X, y=self.y[chosen], units=units, weighting=weighting, split_by=UNSPLIT)
 
     def find_labelled(self, columns: pa.Table, name: str | None = None) -> NDArray[np.bool_]:
         """Return which rows of a table have a label, in the target or in a column of another ``name``.
@@ -779,9 +799,9 @@ class Task:
         return self.target.decode(numbers)
 
     def columns(self) -> pa.Table:
-        """Return the features, the target with its original labels, and the groups and weights, if any.
+        """Return the features, the target with its original labels, groups, weights and times or folds.
 
-        Groups are numbers.
+        Groups are numbers, and so are folds with names.
         """
         return decode_columns(self.coded_columns())
 
@@ -789,8 +809,9 @@ class Task:
         """Return the same as ``columns``, with categories and labels as dictionaries: each is held once."""
         columns = pa.table({c.name: format_column(self.X[:, i], c) for i, c in enumerate(self.schema)})
         columns = columns.append_column(self.target.name, self.target.code(self.y))
-        for name, values in (self.units.columns | self.weighting.columns).items():
-            columns = columns.append_column(name, pa.array(values))
+        for name, values in (self.units.columns | self.weighting.columns | self.split_by.columns).items():
+            if name not in self.features:  # as times may be
+                columns = columns.append_column(name, pa.array(values))
         return columns
 
 
@@ -830,7 +851,7 @@ def _from_table(
     columns = join_copies(columns)
     target, chosen = roles.resolve(columns.column_names, index_names(columns))
     groups = find_groups(roles.group, columns.column_names)
-    for name in (target, *groups, roles.weight):
+    for name in (target, *groups, roles.weight, roles.split_by):
         if name is not None and (held := find_withheld(columns, name)):
             raise InputError(f"column {name!r} holds {held}, which cannot be read: name another column")
     kept = check_kept(asked.keep_values)
@@ -850,12 +871,12 @@ def _from_table(
     provenance = Provenance(AS_IT_IS, roles.id, asked.drop_unlabelled, tuple(sorted(kept)))
     if salt is None:
         salt = compute_salt(columns, {*groups, roles.id, *index_names(columns)})
-    numbering: tuple[str, ...] = ()
-    words: list[GapWords] = []
-    question = "" if groups else ask_about_groups(columns, {target, roles.weight})
+    numbering, words = tuple[str, ...](), list[GapWords]()
+    question = "" if groups else ask_about_groups(columns, {target, roles.weight, roles.split_by})
     units = Units.read(columns, groups, question)
+    split_by = SplitUnits.of(columns, roles.split_by, asked.kind(roles.split_by or ""))
     if known is None:
-        _check_asked(asked, chosen)
+        _check_asked(asked, [*chosen, *split_by.columns])
         schema, X = Schema.learn(columns, chosen, asked)
         if roles.features is None:
             schema, X, numbering = _leave_out_row_numbers(schema, X, asked)
@@ -877,7 +898,7 @@ def _from_table(
     return Task(
         X, y, predicted, schema, units,
         weighting=weighting, row_numbers=numbering, gap_words=tuple(said for said in words if said.words),
-        salt=salt, provenance=provenance,
+        split_by=split_by, salt=salt, provenance=provenance,
     )  # fmt: skip
 
 

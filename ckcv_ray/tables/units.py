@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 from ckcv_ray.core.arrays import Classes, Index, Values
 from ckcv_ray.core.measures import Losses
 from ckcv_ray.core.resampling.base import Strata
-from ckcv_ray.errors import InputError, write_option, write_row
+from ckcv_ray.errors import InputError, pluralize, write_option, write_row
 from ckcv_ray.tables.columns import (
     LARGEST,
     LOOKS_LIKE_DATE,
@@ -41,9 +41,11 @@ from ckcv_ray.tables.columns import (
     NO_NAMES,
     Cells,
     ColumnError,
+    ColumnKind,
     find_number_form,
     is_number_type,
     is_text,
+    learn_column,
     number_values,
     read_numbers,
     without_gaps,
@@ -215,6 +217,58 @@ class Groups(Units):
     def make_losses(self, row_units: RowUnits, of_rows: Losses) -> Losses:
         """Return how each group's mean error, or share of wrong rows, is measured."""
         return replace(of_rows, groups=row_units)
+
+
+@dataclass(frozen=True)
+class SplitUnits(Groups):
+    """The units of a resampling by a column of times or folds: for each of its values the rows that have it.
+
+    Attributes:
+        groups: the position of each row's value, (n,).
+        column: its name; "" without one.
+        values: the different values, ascending, of a category the positions of its names.
+        kind: what they are.
+    """
+
+    values: Values = field(kw_only=True)
+    kind: ColumnKind = ColumnKind.NUMBER
+
+    @classmethod
+    def of(cls, columns: pa.Table, name: str | None, asked: ColumnKind | None) -> "SplitUnits":
+        """Return those by a column of a table, in which all text is dates if some looks like a date.
+
+        Raises:
+            InputError: a cell is empty, or not of the kind of the others.
+        """
+        if name is None:
+            return UNSPLIT
+        cells = Cells.of(columns, name)
+        dates = not cells.are_numbers and any(map(LOOKS_LIKE_DATE.match, cells.known))
+        try:
+            column, x = learn_column(cells, name, ColumnKind.DATE if dates else asked)
+        except ColumnError as problem:
+            mend = next((mend for mend in problem.mends if "{" not in mend), "name another column")
+            raise InputError(f"column {name!r} {problem}: {mend}") from None
+        if len(empty := np.flatnonzero(np.isnan(x))):
+            raise InputError(
+                f"column {name!r}, which divides the rows, is empty in {pluralize(len(empty), 'row')}, the "
+                f"first {empty[0] + 1}: fill these cells, or leave the rows out"
+            )
+        values, groups = np.unique(x, return_inverse=True)
+        return cls(len(x), groups=groups, column=name, values=values, kind=column.kind)
+
+    @property
+    def columns(self) -> dict[str, NDArray[np.generic]]:  # type: ignore[override]
+        """The value of each row, (n,), by the name of the column; none without one."""
+        values = self.values.astype("M8[ms]") if self.kind is ColumnKind.DATE else self.values
+        return {self.column: values[self.groups]} if self.column else {}
+
+    def stratify(self, y: Classes, n_classes: int) -> Strata:
+        """Return the values; classes have no part in it."""
+        return Strata(self.n_units, values=self.values, kind=self.kind)
+
+
+UNSPLIT = SplitUnits(0, groups=np.zeros(0, np.intp), column="", values=np.zeros(0))
 
 
 def name_groups(groups: Sequence[str], names: Sequence[str] = ()) -> str | None:

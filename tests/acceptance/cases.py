@@ -148,8 +148,11 @@ CASES: dict[str, str] = {
         """
         for name in RESAMPLINGS
     },
-    "splits that are given": """
+    "splits by a column": """
         evaluate folds.csv --target kind --learner tree --resampling column:fold --out s
+        evaluate wards.csv --target outcome --id case --learner tree --resampling time:4 --time admitted
+            --gap 10d --out t
+        verify t --rerun
         """,
     "learners of numbers": f"""
         evaluate houses.csv --target price --drop district --learner {",".join(OF_NUMBERS)}

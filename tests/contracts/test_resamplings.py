@@ -16,6 +16,7 @@ from ckcv_ray import Execution, InputError, Study, evaluate, load_scores
 from ckcv_ray.core.draws import Draws
 from ckcv_ray.core.resampling.base import BY_POSITION, EMPTY, NOT_DRAWN, Resampling, Split, Splits, Strata
 from ckcv_ray.core.resampling.folds import (
+    ColumnFolds,
     DrawnFolds,
     ForwardSplits,
     KFold,
@@ -29,6 +30,7 @@ from ckcv_ray.runs.scored import explain_no_bound
 
 PLAIN = (
     *("holdout:0.3", "kfold:3", "kfold:4:last", "repeated_kfold:3x2", "drawn_folds:3", "time:2", "time:2:1"),
+    "column:fold",
     *("loo", "subsampling:2:0.25", "bootstrap:2", "bootstrap632:2", "bootstrap632plus:2", "optimism:2"),
     "nested_halves:3",
 )
@@ -39,6 +41,7 @@ EVERY = [
     NestedSplits(LeaveOneOut(), KFold(2)),
     NestedSplits(KFold(3), KFold(2, remainder="last")),
     RollingOrigin(4),
+    ForwardSplits(2, 0.5, "when"),
 ]
 PARTITIONS = (KFold, LeaveOneOut, DrawnFolds)
 FITTED_ON = (Bootstrap632, OptimismBootstrap)  # that score rows that were fitted on as well
@@ -214,6 +217,7 @@ def test_resamplings_are_named_by_text():
         ("subsampling:100:0.25", Subsampling(100, 0.25)),
         ("nested_halves:5", NestedSplits(KFold(5), SingleSplit(0.5))),
         ("nested:5:3", NestedSplits(KFold(5), KFold(3))),
+        ("column:city: site", ColumnFolds("city: site")),
     ):
         assert parse_resampling(text) == resampling
     for text in FORMS.split(", "):

@@ -113,6 +113,8 @@ IDENTITIES = {
     "drawn folds": procedure(resampling="drawn_folds:6"),
     "forward in time": procedure(resampling="time:4"),
     "forward in time, with a gap": procedure(resampling="time:4:2"),
+    "by a column of times": procedure("by times", resampling="time:2", time="admitted", gap="3d"),
+    "folds of a column": procedure("by folds", resampling="column:smokes"),
     "the .632 bootstrap": procedure(resampling="bootstrap632:30"),
     "the .632+ bootstrap": procedure(resampling="bootstrap632plus:30"),
     "the optimism bootstrap": procedure(resampling="optimism:30"),
@@ -173,6 +175,8 @@ def make_task(table: str) -> Task:
             return Task.of(X, X @ [2.0, -1.0] + y, numbers=True)
         case "categories, gaps, dates":
             return Task.of(untidy(X, y), np.where(y == 1, "ill", "well"))
+        case "by times" | "by folds":
+            return Task.of(untidy(X, y), y, split_by="admitted" if table == "by times" else "smokes")
     return Task.of(X, y)
 
 

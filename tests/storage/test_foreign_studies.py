@@ -104,7 +104,7 @@ FORGED: dict[str, tuple[Change, str]] = {
         for name in ("study", "data", "run_id", "schema")
     },
     "a key": (entry(note="trust me"), OTHERWISE),
-    "a version that is true": (entry(schema=14.0), "schema 14.0, and this version reads 14"),
+    "a version that is true": (entry(schema=15.0), "schema 15.0, and this version reads 15"),
 }
 
 
@@ -145,7 +145,7 @@ def test_a_study_file_has_the_bytes_that_a_run_writes(run: Path) -> None:
         check_refused(run, OTHERWISE)
 
 
-@pytest.mark.parametrize("schema", [4, 13, 15, "14", None, [5], {}, ESC, "x" * 10**6])
+@pytest.mark.parametrize("schema", [4, 13, 14, 16, "15", None, [5], {}, ESC, "x" * 10**6])
 def test_a_run_of_another_schema_is_refused_in_a_sentence(run: Path, schema: object) -> None:
     put(run, "study.json", lambda content: content.update(schema=schema))
     again = "by which it was made, or run the study again in another folder"
@@ -156,7 +156,7 @@ def test_a_run_of_another_schema_is_left_alone_by_every_command(run, tmp_path, c
     put(run, "study.json", lambda content: content.update(schema=12))
     rows, before = tmp_path / "new.parquet", snapshot(run)
     parquet.write_table(TASK.columns(), rows)
-    message = f"schema 12, and this version reads 14: read it with ckcv_ray '{VERSION}', by which it was made"
+    message = f"schema 12, and this version reads 15: read it with ckcv_ray '{VERSION}', by which it was made"
     for words in (("status", run), ("report", run), ("predict", run, rows), ("run", rows, "--out", run)):
         code, shown, error = ckcv(*words)
         assert (code, shown, message in error) == (4, "", True), words

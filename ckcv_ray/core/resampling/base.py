@@ -17,7 +17,7 @@ from typing import Any, ClassVar, NamedTuple, Self, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ckcv_ray.core.arrays import Counts, Index
+from ckcv_ray.core.arrays import Counts, Index, Values
 from ckcv_ray.core.draws import Draws
 from ckcv_ray.core.options import HasOptions, Option, option
 from ckcv_ray.errors import InputError
@@ -31,6 +31,7 @@ EMPTY: Index = np.empty(0, dtype=np.intp)
 # why the score of a split has no bound: see ``Resampling.no_bound``
 NOT_DRAWN = "the rows that a split scores are not drawn at random by the seed"
 BY_POSITION = "the order of the table says which rows a split scores, and not a draw by the seed"
+BY_COLUMN = "a column of the table says which rows a split scores, and not a draw by the seed"
 FIXED_BY_CLASS = "parts have fixed numbers of each class"
 
 
@@ -60,20 +61,24 @@ class Strata(NamedTuple):
     """What is divided.
 
     Attributes:
-        n: number of rows, or of groups.
+        n: number of rows, of groups, or of different values in a column that divides the rows.
         strata: the class number of each row, (n,); None if classes have no part in it, or with groups.
         class_rows: the number of rows of each class in each group, (n, n_classes); None without groups, or if
             classes have no part in it.
+        values: those of the column, ascending, (n,): numbers, or dates in milliseconds since 1970.
+        kind: of the column: "number", "date" or "category".
     """
 
     n: int
     strata: Counts | None = None
     class_rows: Counts | None = None
+    values: Values | None = None
+    kind: str = "number"
 
     def take(self, part: Index) -> "Strata":
         """Return some of the units."""
-        taken = (None if values is None else values[part] for values in (self.strata, self.class_rows))
-        return Strata(len(part), *taken)
+        strata, rows = (None if each is None else each[part] for each in (self.strata, self.class_rows))
+        return Strata(len(part), strata, rows)
 
 
 class FoldSize(NamedTuple):
@@ -128,6 +133,7 @@ class Resampling(HasOptions, ABC):
         k: numbers of folds requested, ascending; None for 3 .. n, "auto" for those that suit the number of
             units, and empty where they are not varied.
         inner: the resampling inside each training set, in which settings are selected; None without one.
+        column: the column of the table whose values are divided, each with its rows; None for rows or groups.
         names_rows: whether its splits are of the rows of one table, which groups cannot replace.
         undrawn: why the units that a split scores are not drawn at random by the seed; "" if they are.
         corrected: whether ``correct`` adds something to an estimate, for which scores have one more sum: what
@@ -147,6 +153,7 @@ class Resampling(HasOptions, ABC):
 
     k: tuple[int, ...] | str | None = ()
     inner: "Resampling | None" = None
+    column: str | None = None
 
     def __str__(self) -> str:
         """Return it as text such as kfold:10, without what has no place there."""
@@ -221,7 +228,7 @@ class Resampling(HasOptions, ABC):
         likely to be scored, and a row at most once. Given the rows fitted on, those scored are then
         independent of them, also in a sorted table. A resampling that does not declare it has no bounds.
         """
-        return FIXED_BY_CLASS if self.stratify else self.undrawn
+        return FIXED_BY_CLASS if self.stratify else BY_COLUMN if self.column else self.undrawn
 
 
 check_n_splits = partial(integer, least=1, most=MAX_SPLITS)

@@ -1,8 +1,10 @@
 """Resamplings whose splits take turns: folds, single rows that are left out, and folds inside folds."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache, partial
+from math import inf
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,8 +14,8 @@ from ckcv_ray.core.draws import Draws
 from ckcv_ray.core.options import option
 from ckcv_ray.core.resampling import base
 from ckcv_ray.core.resampling.base import EMPTY, FoldSize, Resampling, Split, Strata
-from ckcv_ray.errors import InputError
-from ckcv_ray.validation import MOST, check_choice, integer
+from ckcv_ray.errors import InputError, pluralize
+from ckcv_ray.validation import MOST, check_choice, integer, number, parse_seconds, text
 
 MAX_NESTED = 10_000
 REMAINDERS = ("spread", "last")
@@ -138,56 +140,88 @@ class DrawnFolds(Folds):
         return Split.score(units.n, np.flatnonzero(fold == number))
 
 
+def read_gap(name: str, value: object) -> float | str:
+    """Return a number from 0 on, or a time such as 30d or 12h as it is written."""
+    if isinstance(value, str) and value[-1:].isalpha():
+        parse_seconds(name, value)
+        return value
+    with suppress(ValueError):
+        value = float(value) if isinstance(value, str) else value
+    if not 0 <= (gap := number(name, value)) < inf:
+        raise InputError(f"{name}={value}: expected a number from 0 on, or a time such as 30d or 12h")
+    return int(gap) if gap.is_integer() else gap
+
+
 @dataclass(frozen=True)
 class ForwardSplits(Resampling):
     """Blocks of later rows, each scored by what is fitted on all rows before it, as by TimeSeriesSplit.
 
     The last rows are scored, in ``times`` blocks of floor(n / (times + 1)) rows. Of groups, which are divided
-    whole, the rows must follow each other.
+    whole, the rows must follow each other. With a column these are not rows, but its n different times.
 
     Attributes:
         times: number of blocks that are scored.
-        gap: number of rows before a block that are not fitted on.
+        gap: how long before a block nothing is fitted on: a number of rows, or with a column a number in its
+            unit, or of dates such as "30d".
+        column: name of the column of times; None for the order of the table.
     """
 
     name: ClassVar[str] = "time"
     in_text: ClassVar[tuple[str, ...]] = ("times", "gap")
     undrawn: ClassVar[str] = base.BY_POSITION
-    in_order = True
     note: ClassVar[str] = (
         "Each split fits on rows of the table and scores rows that follow them: what comes later is not "
         "drawn like what came before, and no certificate covers it."
     )
 
     times: int = option(5, base.check_n_splits, "Number of splits.", int)
-    gap: int = option(
-        0,
-        partial(integer, least=0, most=MOST),
-        "Rows between those that are fitted on and those that are scored.",
-        int,
-        "0",
-    )
+    gap: float | str = option(0, read_gap, "Time between what is fitted on and what is scored.")
+    column: str | None = option(None, text, "Column of times.")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.column is None:
+            integer("gap", self.gap, least=0, most=MOST)
+
+    def __str__(self) -> str:
+        return super().__str__() + ("" if self.column is None else f" ({self.column})")
+
+    @property
+    def in_order(self) -> bool:
+        """Whether there is no column of times."""
+        return self.column is None
+
+    @property
+    def _skipped(self) -> int:
+        return int(self.gap) if self.column is None else 0
 
     def count_splits(self, n: int) -> int:
         """Return ``times``."""
         block = n // (self.times + 1)
-        if not block or n - self.times * block <= self.gap:
+        if not block or n - self.times * block <= self._skipped:
             raise InputError(
                 f"resampling={self} leaves nothing to fit on in its first split, or nothing to score, of {n} "
-                "units: ask for fewer splits, or for a smaller gap"
+                f"{'units' if self.in_order else 'times'}: ask for fewer splits, or for a smaller gap"
             )
         return self.times
 
     def fold_sizes(self, n: int) -> tuple[FoldSize, ...]:
         """Return the only fold size, with the training set of the last split, the largest."""
         n_splits, block = self.count_splits(n), n // (self.times + 1)
-        return (FoldSize(0, 0, block, n - block - self.gap, n_splits),)
+        return (FoldSize(0, 0, block, n - block - self._skipped, n_splits),)
 
     def split(self, units: Strata, size: FoldSize, number: int, draws: Draws) -> Split:
         """Return the split that scores block ``number``."""
+        gap = 1000 * parse_seconds("gap", self.gap) if isinstance(self.gap, str) else self.gap
+        if units.kind == "category" or (gap and isinstance(self.gap, str) != (units.kind == "date")):
+            raise InputError(
+                f"time={self.column!r} is a column of kind {units.kind}, and gap={self.gap}: expected dates "
+                "and a gap such as 30d or 12h, or numbers and a gap in their unit"
+            )
+        times = np.arange(units.n) if units.values is None else units.values
         block = units.n // (self.times + 1)
         start = units.n - (self.times - number) * block
-        return Split(np.arange(start - self.gap), EMPTY, np.arange(start, start + block))
+        return Split(np.flatnonzero(times < times[start] - gap), EMPTY, np.arange(start, start + block))
 
 
 @dataclass(frozen=True)
@@ -206,9 +240,33 @@ class LeaveOneOut(Resampling):
         return Split.score(units.n, np.array([number]))
 
 
+@dataclass(frozen=True)
+class ColumnFolds(LeaveOneOut):
+    """Folds that a column names, each scored by what is fitted on all others, as by PredefinedSplit.
+
+    Attributes:
+        column: its name.
+    """
+
+    name: ClassVar[str] = "column"
+    in_text: ClassVar[tuple[str, ...]] = ("column",)
+    separator: ClassVar[str] = "\n"  # names may hold any other sign
+
+    column: str | None = option("fold", text, "Column that names the fold of each row.")
+
+    def count_splits(self, n: int) -> int:
+        """Return the number of folds."""
+        if not 2 <= n <= MAX_NESTED:
+            raise InputError(
+                f"resampling={self}: the column has {pluralize(n, 'value')}, and there are 2 to "
+                f"{MAX_NESTED:,} folds: name another column"
+            )
+        return n
+
+
 def _check_drawn(name: str, part: Any) -> Resampling:
     drawn = part if isinstance(part, Resampling) and not (part.selects or part.names_rows) else None
-    if drawn is None or drawn.inner is not None or drawn.combined:
+    if drawn is None or drawn.inner is not None or drawn.combined or drawn.column is not None:
         raise InputError(
             "a nested resampling is made of two that are drawn and take means over splits, such as kfold:5, "
             f"not {part!r:.60}"

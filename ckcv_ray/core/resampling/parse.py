@@ -22,6 +22,7 @@ RESAMPLINGS: dict[str, Any] = {
         folds.RepeatedKFold,
         folds.DrawnFolds,
         folds.ForwardSplits,
+        folds.ColumnFolds,
         folds.LeaveOneOut,
         drawn.Subsampling,
         drawn.Bootstrap,
@@ -38,8 +39,8 @@ NESTED: dict[str, Callable[..., folds.NestedSplits]] = {
     "nested": lambda outer=5, inner=5: folds.NestedSplits(folds.KFold(outer), folds.KFold(inner)),
 }
 FORMS = (
-    "holdout:0.3, kfold:10, kfold:4:last, repeated_kfold:10x5, drawn_folds:10, time:5, time:5:2, loo, "
-    "subsampling:50:0.25, bootstrap:50, bootstrap632:50, bootstrap632plus:50, "
+    "holdout:0.3, kfold:10, kfold:4:last, repeated_kfold:10x5, drawn_folds:10, time:5, time:5:2, "
+    "column:fold, loo, subsampling:50:0.25, bootstrap:50, bootstrap632:50, bootstrap632plus:50, "
     "optimism:50, nested_halves:5, nested:5:3"
 )
 
@@ -75,7 +76,8 @@ def parse_resampling(text: str) -> Resampling:
     if len(words) > len(signature(make).parameters if name in NESTED else make.in_text):
         raise InputError(f"resampling={text!r} has more values than {name} takes: expected {FORMS}")
     try:
-        resampling: Resampling = make(*map(_parse_number, words), **fields)
+        parse = str if kind is folds.ColumnFolds else _parse_number
+        resampling: Resampling = make(*map(parse, words), **fields)
     except InputError as error:
         raise InputError(f"resampling={quote(text)}: {error}") from None
     return resampling
