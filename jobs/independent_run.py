@@ -29,6 +29,7 @@ class Run:
         self.criterion, self.certify = study["criterion"], study["certify"]
         self.delta, self.labels = self.criterion["delta"], self.certificate["labels"]
         assert self.labels, "it predicts numbers, whose claims are not recomputed here"
+        assert not self.certify.get("holdout_where"), "its rows are held out by a column, and not drawn"
         table = parquet.read_table(folder / "data.parquet")
         role = {key.decode(): value.decode() for key, value in table.schema.metadata.items()}
         self.salt = bytes.fromhex(role["salt"])

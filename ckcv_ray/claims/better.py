@@ -30,7 +30,6 @@ from ckcv_ray.claims.quantity import (
 )
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.core.arrays import ONE, Values
-from ckcv_ray.core.bounds.betting import bound_losses
 from ckcv_ray.core.bounds.binomial import MAX_CHECKED
 from ckcv_ray.core.bounds.paired import Differences, expect_units
 from ckcv_ray.core.measures import GRAIN, average_by_group
@@ -159,14 +158,11 @@ def foresee_gate(problem: Problem) -> Need:
     if not problem.has_losses:
         share = (table.n - max(count_classes(table.y, table.n_classes))) / table.n
         return foresee_rows(problem, gate, delta, of=" outside the commonest class", share=share)
-    measure = problem.measure(task.row_units)
-    losses = [
-        measure.measure_losses(task.y, np.full(task.n, constant)) / ONE
-        for constant in HeldOutPredictions(problem, Models()).constants
-    ]
+    measure, held = problem.measure(task.row_units), HeldOutPredictions(problem, Models())
+    losses = [measure.measure_losses(task.y, np.full(task.n, constant)) / ONE for constant in held.constants]
 
     def prove(units: int) -> float:
-        return max(bound_losses((1 - np.resize(of, units)) / 2, delta) for of in losses)
+        return max(held.bound_losses((1 - np.resize(of, units)) / 2, delta) for of in losses)
 
     return foresee_rows(problem, gate, delta, prove, most=MAX_CHECKED)
 

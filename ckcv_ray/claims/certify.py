@@ -75,7 +75,7 @@ from ckcv_ray.study.parts import Holdout, Paper
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.tables.questions import find_giveaways, find_repeats
 from ckcv_ray.tables.subgroups import divide_rows
-from ckcv_ray.tables.task import Task, TestRows
+from ckcv_ray.tables.task import TestRows
 
 ASSUMPTIONS = (
     "The rows are independent examples from one source, and new patterns come from that same source.",
@@ -97,6 +97,13 @@ ASSUMPTIONS_OF_GROUPS = (
     "The splits are plain random splits of whole groups, not stratified.",
     *ASSUMPTIONS[-2:],
 )
+ASSUMPTIONS_OF_CONDITION = (
+    "The rows or groups held out are independent of each other and of those learned from, and what is proven "
+    "is of new ones like them, of the same source, period and way of collection.",
+    "The condition that holds them out was named before anything of them was seen.",
+    *ASSUMPTIONS[-2:],
+)
+LOOKED_AT = "rows that others have looked at, as the test rows of a public data set were"
 RELATED_GROUPS = (
     "groups that are related to each other, such as patients of one hospital if new ones come from others"
 )
@@ -193,8 +200,8 @@ def _outline(problem: Problem, table: pa.Table, models: Models) -> dict[str, Any
             members=tuple(map(find_only_class, members)),
             refit=next(map(find_only_class, refit), None),
         ),
-        "assumptions": ASSUMPTIONS if groups is None else ASSUMPTIONS_OF_GROUPS,
-        "not_covered": list_not_covered(task),
+        "assumptions": list_assumptions(problem),
+        "not_covered": list_not_covered(problem),
     }
 
 
@@ -299,13 +306,22 @@ def describe_search(
     )
 
 
-def list_not_covered(task: Task) -> tuple[str, ...]:
-    """Return what the claims about a task do not cover."""
+def list_assumptions(problem: Problem) -> tuple[str, ...]:
+    """Return what the claims take for granted."""
+    if problem.certification.where is not None:
+        return ASSUMPTIONS_OF_CONDITION
+    return ASSUMPTIONS if problem.task.units.independent else ASSUMPTIONS_OF_GROUPS
+
+
+def list_not_covered(problem: Problem) -> tuple[str, ...]:
+    """Return what the claims do not cover."""
+    task, where = problem.task, problem.certification.where
+    looked_at = () if where is None or where.sign != "=" else (LOOKED_AT,)
     if task.units.independent:
-        return NOT_COVERED
+        return (*NOT_COVERED, *looked_at)
     how = task.target.word("often a row is wrong", "far off a row is")
     large = f"how {how} among all rows, where large groups count more: each group counts once"
-    return (RELATED_GROUPS, large, *NOT_COVERED[1:])
+    return (RELATED_GROUPS, large, *NOT_COVERED[1:], *looked_at)
 
 
 def prove(held: HeldOutPredictions, k: int) -> list[Claim]:

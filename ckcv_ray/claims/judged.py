@@ -12,6 +12,7 @@ from ckcv_ray.claims.rules import Rule
 from ckcv_ray.core.arrays import ONE, Index, Values
 from ckcv_ray.core.bounds.betting import bound_losses
 from ckcv_ray.core.measures import ClippedErrors
+from ckcv_ray.errors import pluralize
 from ckcv_ray.learners.choice import LABEL
 from ckcv_ray.learners.ensemble import Ensemble, Member, Models, Prediction
 from ckcv_ray.study.problem import Candidate, Problem
@@ -28,6 +29,10 @@ class Premise(NamedTuple):
     limits: str = ""  # ends them: what they do not say
 
 
+LIKE_THESE = (
+    " A new row is one like these, of the same source, period and way of collection: nothing is said of rows "
+    "that do not meet the condition, of later periods if the source changes, or of rows that are related."
+)
 ONE_SOURCE = Premise("Assuming independent examples from one source")
 GROUPS_OF_ONE_SOURCE = Premise("Assuming independent groups of rows from one source")
 
@@ -88,7 +93,7 @@ class HeldOutPredictions:
     @property
     def drawn(self) -> bool:
         """Whether the order of the units was drawn, independently of everything else."""
-        return True
+        return self.problem.certification.where is None
 
     def bound_losses(self, losses: Values, delta: float, shares: Values | None = None) -> float:
         """Return the bound on the mean loss of units held out, (units,); see ``betting.bound_losses``."""
@@ -96,7 +101,17 @@ class HeldOutPredictions:
 
     def state_premise(self, of_counts: bool) -> Premise:
         """Return what is assumed of the rows held out; what is ``of_counts`` takes independence alone."""
-        return ONE_SOURCE if self.problem.task.units.independent else GROUPS_OF_ONE_SOURCE
+        units, where = self.problem.task.units, self.problem.certification.where
+        if where is None:
+            return ONE_SOURCE if units.independent else GROUPS_OF_ONE_SOURCE
+        these = f"{pluralize(len(self.order), units.unit)} with {where.column} {where.sign} {where.value!r}"
+        independent = "independent of each other and of the learning rows"
+        if not of_counts or not units.independent:
+            independent = "independent draws of one source, drawn independently of the learning rows"
+        given = (
+            f"Assuming that the {these} are {independent}, and that the condition was named before anything"
+        )
+        return Premise(f"{given} of them was seen", "the drawing of such rows", LIKE_THESE)
 
     def measure_loss(self, predicted: NDArray[Any]) -> Values:
         """Return the loss of each row held out: 1 if it is wrong, or the clipped error by the clip."""

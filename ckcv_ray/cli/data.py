@@ -188,7 +188,7 @@ class Chosen(NamedTuple):
         Raises:
             InputError: they cannot be learned from.
         """
-        table, column = self.columns.learn, study.resampling.column
+        table, column = self.columns.learn, study.column
         roles = self.roles._replace(numbers=study.predicts_numbers, split_by=column)
         allow_singletons = isinstance(study, Procedure)
         task = Task.from_table(table, roles, self.asked, self.source, allow_singletons, self.reading)

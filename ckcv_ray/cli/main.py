@@ -129,7 +129,7 @@ COMMANDS = {  # and their help
     "compare": "Prove on judged rows that a run errs less often than another one, or not more often by a "
     "margin.",
     "watch": "Compare live rows, once their labels are known, with what a finished run has certified.",
-    "judge": "Prove how often somebody else's predictions are wrong, from a table of labels and predictions.",
+    "judge": "Prove how often predictions that somebody else made are wrong, on rows that nothing has seen.",
     "plan": "Estimate the evaluations, memory and time that a study needs, without running it.",
     "status": "Show the result of a finished run, or the progress of an unfinished one.",
     "list": "List the run folders in a folder and below it: what they are about, and what may be quoted.",

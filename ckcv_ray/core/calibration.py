@@ -15,7 +15,7 @@ import numpy as np
 
 from ckcv_ray.core.arrays import Classes, Values
 from ckcv_ray.core.bounds.binomial import bound_both_sides
-from ckcv_ray.core.percent import ceil_percent, floor_percent, format_level, format_row
+from ckcv_ray.core.percent import ceil_percent, floor_percent, format_level, format_number, format_row
 from ckcv_ray.errors import pluralize
 
 TENTHS = np.arange(1, 10) / 10  # where bins may end
@@ -58,7 +58,8 @@ class Calibration(NamedTuple):
         some = f"{self.n_outside} of {pluralize(len(self.bins), 'bin')}"
         return (
             f"The probabilities are not calibrated: in {some} their mean lies outside the interval of the "
-            f"share found; if they were, this would happen in at most {100 * self.delta:g} % of such tables"
+            f"share found; if they were, this would happen in at most {format_number(100 * self.delta)} % of "
+            "such tables"
         )
 
     @property
@@ -73,7 +74,8 @@ class Calibration(NamedTuple):
         """Return the heads and rows of a table, with the names of classes."""
         rows = []
         for label, edges, n, found, mean, interval, side in self.bins:
-            first = f"{names[label]}: {100 * edges[0]:g} % to {100 * edges[1]:g} %", f"{found:,} of {n:,}"
+            of = " to ".join(f"{format_number(100 * edge)} %" for edge in edges)
+            first = f"{names[label]}: {of}", f"{found:,} of {n:,}"
             ends = interval and f"{floor_percent(interval[0])} to {ceil_percent(interval[1])}"
             rows.append(format_row(*first, found / n, mean, ends, side))
         return HEADS, rows

@@ -360,7 +360,8 @@ def plan(
         RunError: every evaluation of the trial failed.
     """
     check_kind(study, Study)
-    task = Task.of(X, y, groups=groups, sample_weight=sample_weight)
+    numbers, column = study.predicts_numbers, study.column
+    task = Task.of(X, y, groups, numbers=numbers, sample_weight=sample_weight, split_by=column)
     return plan_problem(Problem.of(study, task), workers)
 
 

@@ -222,7 +222,8 @@ def run(
         RunError: the run could not finish.
     """
     check_kind(study, Study)
-    task = Task.of(X, y, groups=groups, numbers=study.predicts_numbers, sample_weight=sample_weight)
+    numbers, column = study.predicts_numbers, study.column
+    task = Task.of(X, y, groups, numbers=numbers, sample_weight=sample_weight, split_by=column)
     with watch_run(listen) as watched:
         return run_job(Job(study, task, out, listen=watched), execution)
 
@@ -322,7 +323,7 @@ def evaluate(
     numbers = study.predicts_numbers
     task = Task.of(
         X, y, groups, numbers=numbers, allow_singletons=True, sample_weight=sample_weight,
-        split_by=study.resampling.column,
+        split_by=study.column,
     )  # fmt: skip
     with watch_run(listen) as watched:
         return assess(study, task, out, execution, watched)

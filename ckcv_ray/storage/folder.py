@@ -247,7 +247,7 @@ class RunFolder:
             optional = {role: named.get(role) for role in OPTIONAL_ROLES}
             apart, study = {named["target"], *optional.values()}, identity.study
             features = [name for name in columns.column_names if name not in apart]
-            optional["split_by"] = study.resampling.column  # which may be learned from
+            optional["split_by"] = study.column  # which may be learned from
             roles = Roles(named["target"], features, numbers=study.predicts_numbers, **optional)
             question = plain(cut(named[QUESTION], LONGEST_QUESTION)) if QUESTION in named else None
             provenance = read_as(Provenance, json.loads(named["provenance"]))

@@ -164,6 +164,7 @@ class Auto(Search):
         return budget.resolve(units, settings, sizes, n_splits)
 
 
+WHERE_FORM = re.compile(r"\s*([^<>=]*[^<>=\s])\s*(=|>=|>)\s*([^<>=\s][^<>=]*?)\s*")
 CONDITION_FORM = re.compile(r"\s*([^<>=\s]+)\s*(>=|<=)\s*(\S+)\s*")
 
 
@@ -265,6 +266,40 @@ AUTO, HALF, THIRD = "auto", 0.5, 0.33
 MIN_HELD_OUT = 10  # rows, or groups: fewer prove nothing of use
 
 
+class Where(NamedTuple):
+    """A condition on a column, by which rows are held out: "site=B", "date>=2025-01-01"."""
+
+    column: str
+    sign: str
+    value: str
+
+    def __str__(self) -> str:
+        return f"{self.column}{self.sign}{self.value}"
+
+
+def parse_where(option: str, value: object) -> str:
+    """Return a condition such as "site=B" or "date>=2025-01-01" as it is written shortest; "" for none.
+
+    Raises:
+        InputError: it is none.
+    """
+    expect(option, value, str, "a condition such as 'site=B'")
+    if not str(value).strip():
+        return ""
+    return str(read_where(option, str(value)))
+
+
+def read_where(option: str, text: str) -> Where:
+    """Return a condition that is written as text; see ``parse_where``."""
+    found = WHERE_FORM.fullmatch(text)
+    if found is None:
+        raise InputError(
+            f"{option}={quote(text)}: expected a column and a value, site=B, or of times and numbers "
+            "date>=2025-01-01, which holds out the later ones"
+        )
+    return Where(*found.groups())
+
+
 class Certification(HasOptions):
     """A source of claims; its proof is in ``claims.certify``.
 
@@ -276,6 +311,7 @@ class Certification(HasOptions):
         require: the condition that the cut-off of scores is chosen for; "" for the learner's own cut-off.
         subgroups: columns whose groups of rows are certified as well.
         answer: the condition on the error of the rows that are answered; "" if all rows are.
+        holdout_where: the condition on a column by which rows are held out; "" without one.
     """
 
     name: ClassVar[str]
@@ -287,6 +323,7 @@ class Certification(HasOptions):
     require: str = ""
     subgroups: tuple[str, ...] = ()
     answer: str = ""
+    holdout_where: str = ""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -358,6 +395,11 @@ class Certification(HasOptions):
     def answering(self) -> Condition | None:
         """The condition on the error of the rows that are answered; None if all rows are."""
         return parse_condition("answer", self.answer) if self.answer else None
+
+    @property
+    def where(self) -> Where | None:
+        """The condition by which rows are held out; None if they are drawn."""
+        return read_where("holdout_where", self.holdout_where) if self.holdout_where else None
 
     def canonical(self, n: int) -> Self:
         """Return the canonical form for n rows, the same for all equivalent certifications."""
@@ -504,6 +546,9 @@ class Holdout(Certification):
             confidence, from a threshold on that is tested on the rows held out. Adds the claims
             "answered_error" and "answered_share", with one share of delta; alone they have all of it if
             ``claim`` names one of them. "" to answer all rows.
+        holdout_where: condition on a column, such as "site=B", "role=test", or of times and numbers
+            "date>=2025-01-01", by which rows are held out instead of drawn. It is named before anything of
+            them is seen. The column is not learned from unless it is named among the features.
 
     Raises:
         InputError: a field has the wrong type or is out of range.
@@ -535,6 +580,9 @@ class Holdout(Certification):
         partial(check_choice, allowed=HOLDOUT_BOUNDS),
         "Bound from held-out rows: clopper_pearson, or stevens (closer, by their order of draw).",
     )
+    holdout_where: str = option(
+        "", parse_where, "Hold out by a column, named before any look: site=B, date>=2025-01-01."
+    )
     answer: str = option("", _answer, "Answer only confident rows, with error<=0.05 proven for them.")
 
     def __post_init__(self) -> None:
@@ -544,10 +592,17 @@ class Holdout(Certification):
                 f"answer={self.answer} is about the learner's own cut-off of scores, and require="
                 f"{self.require} chooses another one on the same rows: leave one of them out"
             )
+        drawn = {"holdout_share": AUTO, "holdout_bound": HOLDOUT_BOUNDS[0]}
+        for name, usual in drawn.items() if self.holdout_where else ():
+            if (value := getattr(self, name)) != usual:
+                raise InputError(
+                    f"{name}={value} is for rows that are drawn, and holdout_where={self.holdout_where} "
+                    "names them: leave one of them out"
+                )
 
     def canonical(self, n: int) -> Self:
         """Return it with the share that "auto" stands for."""
-        if self.holdout_share != AUTO:
+        if self.holdout_share != AUTO or self.holdout_where:
             return self
         return replace(self, holdout_share=HALF if n <= MAX_HALVED_ROWS else THIRD)
 

@@ -34,7 +34,7 @@ from ckcv_ray.learners.base import Fits, Learner, Setting
 from ckcv_ray.learners.choice import LABEL, Prepared, combine, describe_scaling
 from ckcv_ray.learners.steps import BALANCED, Balance, Categories, Encoding, expand_dates
 from ckcv_ray.learners.steps import NAME as WEIGHTS
-from ckcv_ray.study.parts import CLAIMS, MIN_HELD_OUT, Budget, Certification, Condition, Holdout
+from ckcv_ray.study.parts import CLAIMS, MIN_HELD_OUT, Budget, Certification, Condition, Holdout, Where
 from ckcv_ray.study.study import AnyStudy, BaseStudy, Procedure, Study, run_id
 from ckcv_ray.tables.columns import ColumnKind, Rows, some
 from ckcv_ray.tables.subgroups import check_subgroups
@@ -444,8 +444,13 @@ class Problem:
         return None if self.held is None else self.every_row.take_test_rows(self.held)
 
     def order_held_units(self) -> Index:
-        """Return the positions of the units held out, among these by their numbers, in the order drawn."""
+        """Return the positions of the units held out, among these by their numbers, in the order drawn.
+
+        Where a condition holds them out, that is the order of their numbers.
+        """
         n = self.all_rows.n_units
+        if self.certification.where is not None:
+            return np.arange(n - self.task.n_units)
         drawn = order_held_out(n, n - self.task.n_units, self.draws)
         return np.searchsorted(np.sort(drawn), drawn)
 
@@ -675,7 +680,11 @@ def divide(study: AnyStudy, task: Task) -> tuple[Index | None, Task]:
     n = task.n_units
     if isinstance(study, Procedure):
         return None, _fill_new_rows(study, task)
-    units = study.certification.draw_held_out(n, Draws(study.seed, task.salt))
+    where = study.certification.where
+    if where is None:
+        units = study.certification.draw_held_out(n, Draws(study.seed, task.salt))
+    else:
+        units = find_held_out(where, task)
     if units is None:
         return None, _fill_new_rows(study, task)
     if len(units) < MIN_HELD_OUT or n < MIN_HELD_OUT + MIN_ROWS:
@@ -690,6 +699,31 @@ def divide(study: AnyStudy, task: Task) -> tuple[Index | None, Task]:
     if learned.schema.plain and not task.schema.plain:
         learned = replace(learned, fills=tuple(study.encoding.fit_fills(learned.X).tolist()))
     return held, _fill_new_rows(study, learned)
+
+
+def find_held_out(where: Where, task: Task) -> Index:
+    """Return the units, rows or groups, that a condition holds out, ascending.
+
+    Raises:
+        InputError: it is met by no row, by all, or by some rows of a group alone.
+    """
+    if task.split_by.column != where.column:
+        raise InputError(f"holdout_where={where}: read the task with split_by={where.column!r}")
+    rows = task.split_by.find_rows(where.sign, where.value)
+    if rows.all() or not rows.any():
+        met = "every row" if rows.any() else "no row"
+        raise InputError(
+            f"holdout_where={where} is met by {met} of {task.n:,}: name a value that {where.column!r} has in "
+            "some of them"
+        )
+    both = np.intersect1d(task.row_units[rows], task.row_units[~rows])
+    if len(both):
+        raise InputError(
+            f"holdout_where={where} divides {pluralize(len(both), 'group')} of {task.units.name!r}, one of "
+            f"them in row {int(np.argmax(np.isin(task.row_units, both))) + 1}: leave out of the table those "
+            "rows of such groups that do not meet it"
+        )
+    return np.unique(task.row_units[rows])
 
 
 def _fill_new_rows(study: AnyStudy, learned: Task) -> Task:

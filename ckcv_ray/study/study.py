@@ -276,6 +276,12 @@ class Study(BaseStudy):
         return name_choices(parts) | get_learner_values(self.learner.by_label, fixed) | of_others | of_study
 
     @property
+    def column(self) -> str | None:
+        """The column by which rows are held out; None if they are drawn."""
+        where = self.certification.where
+        return None if where is None else where.column
+
+    @property
     def certify(self) -> str:
         """Name of the certification."""
         return self.certification.name
@@ -420,6 +426,11 @@ class Procedure(BaseStudy):
     save_predictions: bool = option(
         False, boolean, "Keep predictions for the rows that each split scores, in predictions.parquet.", bool
     )
+
+    @property
+    def column(self) -> str | None:
+        """The column that the resampling divides rows by; None without one."""
+        return self.resampling.column
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -191,6 +191,7 @@ class Roles(NamedTuple):
 
 
 USUAL_ROLES = Roles()
+SPLITTING = "resampling or --holdout-where"  # options that name a column by which rows are divided
 
 
 def _find_target_name(names: list[str], target: str | None) -> str:
@@ -258,13 +259,13 @@ def _check_chosen(names: list[str], target: str, groups: Sequence[str], roles: R
         )
     taken = {"target": [target], "features": features or (), "group": groups}
     asked = (*(("group", group) for group in groups), ("weight", roles.weight), ("id", roles.id))
-    for argument, column in (*asked, ("resampling", roles.split_by)):
+    for argument, column in (*asked, (SPLITTING, roles.split_by)):
         expect(argument, column, str | None, "the name of a column")
         if column is None:
             continue
         check_column(column, names, f" for --{argument}")
         others = [other for other, columns in taken.items() if column in columns]
-        shared = {"weight": "", "resampling": "features"}.get(argument, "group")
+        shared = {"weight": "", SPLITTING: "features"}.get(argument, "group")
         if clash := [other for other in others if other != shared]:
             raise InputError(
                 f"column {column!r} cannot be --{argument} and --{clash[0]} alike: name another column in one"
@@ -609,7 +610,9 @@ class Task:
             InputError: it is not the schema of these columns, or they are not those of a task.
         """
         labels = "" if roles.numbers else APART
-        asked = DeclaredTypes(labels=labels, keep_values=provenance.keep_values)
+        of_text = roles.split_by is not None and is_text(columns[roles.split_by].type)
+        categories = (roles.split_by,) if of_text and roles.split_by is not None else ()
+        asked = DeclaredTypes(categories, labels=labels, keep_values=provenance.keep_values)
         task = _from_table(columns, roles, asked, schema, salt)
         units = task.units if question is None else replace(task.units, question=question)
         return replace(task, units=units, provenance=provenance)
@@ -657,7 +660,7 @@ class Task:
             header.append({"weight": self.weighting.column})
         if self.provenance.keep_values:
             header.append({"keep_values": self.provenance.keep_values})
-        header += [{"split_by": name} for name in self.split_by.columns]
+        header += [{"split_by": name, "levels": self.split_by.levels} for name in self.split_by.columns]
         content = hashlib.sha256(json.dumps(header).encode())
         content.update(np.ascontiguousarray(unify_zeros(self.X), dtype="<f8").data)
         content.update(np.ascontiguousarray(self.y, dtype=self.target.dtype).data)
@@ -665,7 +668,7 @@ class Task:
             content.update(np.ascontiguousarray(groups, dtype="<i4").data)
         if self.weighting.named is not None:
             content.update(np.ascontiguousarray(self.weighting.named, dtype="<f8").data)
-        for values in self.split_by.columns.values():
+        for values in [self.split_by.values[self.split_by.groups]] if self.split_by.column else []:
             content.update(values.astype("<f8").data)
         return content.hexdigest()
 

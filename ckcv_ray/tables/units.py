@@ -30,7 +30,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ckcv_ray.core.arrays import Classes, Index, Values
+from ckcv_ray.core.arrays import Classes, Index, Mask, Values
 from ckcv_ray.core.measures import Losses
 from ckcv_ray.core.resampling.base import Strata
 from ckcv_ray.errors import InputError, pluralize, write_option, write_row
@@ -42,14 +42,17 @@ from ckcv_ray.tables.columns import (
     Cells,
     ColumnError,
     ColumnKind,
+    canonical_text,
     find_number_form,
     is_number_type,
     is_text,
     learn_column,
     number_values,
+    positions_by_value,
     read_numbers,
     without_gaps,
 )
+from ckcv_ray.validation import quote
 
 RowUnits = NDArray[np.intp]
 GROUP_NAMES = ("group", "groups", "group_of_row")
@@ -228,10 +231,12 @@ class SplitUnits(Groups):
         column: its name; "" without one.
         values: the different values, ascending, of a category the positions of its names.
         kind: what they are.
+        levels: the names of categories.
     """
 
     values: Values = field(kw_only=True)
     kind: ColumnKind = ColumnKind.NUMBER
+    levels: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, columns: pa.Table, name: str | None, asked: ColumnKind | None) -> "SplitUnits":
@@ -255,13 +260,43 @@ class SplitUnits(Groups):
                 f"first {empty[0] + 1}: fill these cells, or leave the rows out"
             )
         values, groups = np.unique(x, return_inverse=True)
-        return cls(len(x), groups=groups, column=name, values=values, kind=column.kind)
+        levels = tuple(column.levels)
+        return cls(len(x), groups=groups, column=name, values=values, kind=column.kind, levels=levels)
 
     @property
     def columns(self) -> dict[str, NDArray[np.generic]]:  # type: ignore[override]
         """The value of each row, (n,), by the name of the column; none without one."""
-        values = self.values.astype("M8[ms]") if self.kind is ColumnKind.DATE else self.values
+        values: NDArray[np.generic] = self.values
+        if self.kind is ColumnKind.DATE:
+            values = self.values.astype("M8[ms]")
+        elif self.levels:
+            values = np.array(self.levels)[self.values.astype(np.intp)]
         return {self.column: values[self.groups]} if self.column else {}
+
+    def find_rows(self, sign: str, text: str) -> Mask:
+        """Return which rows have a value that equals a text ("="), is at least it (">="), or above it (">").
+
+        Raises:
+            InputError: the text is of another kind than the values, or categories are asked for their order.
+        """
+        form, _, number = canonical_text(text).partition(" ")
+        expected = {ColumnKind.NUMBER: "number", ColumnKind.DATE: "date"}.get(self.kind, "")
+        if expected and form != expected:
+            example = "2025-01-31" if expected == "date" else "3.5"
+            raise InputError(
+                f"column {self.column!r} has {expected}s, and {quote(text)} is none: write it as {example}"
+            )
+        if sign in {ColumnKind.DATE: "=", ColumnKind.CATEGORY: (">=", ">")}.get(self.kind, ()):
+            instead = "=" if self.levels else ">="
+            raise InputError(
+                f"column {self.column!r} is a {self.kind}: write {self.column}{instead}{text}, not {sign}"
+            )
+        if self.levels:
+            chosen = self.values == positions_by_value(self.levels).get(canonical_text(text), -1)
+        else:
+            compare = {"=": np.equal, ">=": np.greater_equal, ">": np.greater}[sign]
+            chosen = compare(self.values, float(number))
+        return np.asarray(chosen)[self.groups]
 
     def stratify(self, y: Classes, n_classes: int) -> Strata:
         """Return the values; classes have no part in it."""

@@ -199,6 +199,6 @@ def test_a_task_and_its_study_name_the_same_column():
     for resampling in (ForwardSplits(column="day"), ColumnFolds("site")):
         with pytest.raises(InputError, match="a nested resampling is made of two that are drawn"):
             NestedSplits(resampling, KFold(3))
-    with pytest.raises(InputError, match="column 'y' cannot be --resampling and --target alike"):
+    with pytest.raises(InputError, match="column 'y' cannot be --resampling or --holdout-where and --target"):
         Task.of(FRAME, pd.Series(Y, name="y"), split_by="y")
     assert dataclasses.replace(ForwardSplits(4, 2), column="week").gap == 2
