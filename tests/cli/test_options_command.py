@@ -28,7 +28,7 @@ OTHER = {  # of every option a value that is not its default, as a word of the c
     "C": "1,10", "gamma": "log:-1:1:3", "scale": "none", "k": "3:5", "n_splits": "7", "delta": "0.1",
     "holdout_share": "0.25",
     "claim": "vote,refit", "seed": "5",
-    "holdout_bound": "stevens", "holdout_where": "mg>=2",
+    "holdout_bound": "stevens", "holdout_where": "age>=2",
     "report_k": "3,4", "exhaustive": "true",
     "positive": "sick", "param": "C=0.5,2", "sample": "2",
     "encode": "ordinal", "fill": "mean", "rare": "0.05", "balance": "down",
