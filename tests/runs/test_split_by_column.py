@@ -1,6 +1,5 @@
 """Rows divided by a column: blocks of later times, and folds that a table names."""
 
-import dataclasses
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,18 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 from sklearn.model_selection import PredefinedSplit, TimeSeriesSplit
 
-from ckcv_ray import Execution, InputError, Procedure, Task, assess, evaluate, load_scores, read_task, verify
+from ckcv_ray import (
+    Execution,
+    InputError,
+    Procedure,
+    StoreError,
+    Task,
+    assess,
+    evaluate,
+    load_scores,
+    read_task,
+    verify,
+)
 from ckcv_ray.core.resampling.base import BY_COLUMN
 from ckcv_ray.core.resampling.folds import ColumnFolds, ForwardSplits, KFold, NestedSplits
 from ckcv_ray.study.problem import OUTER, Problem
@@ -115,8 +125,13 @@ def test_scores_stand_in_a_folder_whatever_the_order_of_the_table(tmp_path, opti
     assert again.run_id == found.run_id
     assert again.table().equals(found.table())
     assert verify(tmp_path / "s", rerun=True).verdict == "every figure follows from the data"
-    kept = parquet.read_table(tmp_path / "s" / "data.parquet")
+    column, file = found.study.resampling.column, tmp_path / "s" / "data.parquet"
+    kept = parquet.read_table(file)
     assert pa.types.is_timestamp(kept.schema.field("day").type)
+    reordered = kept[column].take(pa.array(np.argsort(kept[column].to_numpy())))
+    parquet.write_table(kept.set_column(kept.column_names.index(column), column, reordered), file)
+    with pytest.raises(StoreError, match="is not the data of this run: its digest differs"):
+        load_scores(tmp_path / "s")
     later = FRAME.assign(day=FRAME.day.where(FRAME.day < FRAME.day.max(), FRAME.day.max() + DAY))
     later.loc[0, "site"] = "Oslo" if later.site[0] != "Oslo" else "Rome"
     assert evaluate(later, Y, execution=SERIAL, **options).run_id != found.run_id
@@ -125,28 +140,29 @@ def test_scores_stand_in_a_folder_whatever_the_order_of_the_table(tmp_path, opti
 def test_a_column_is_learned_from_if_it_is_named(tmp_path):
     table = tmp_path / "t.csv"
     FRAME.assign(y=Y, row=np.arange(N)).to_csv(table, index=False)
-    command = [
-        "evaluate",
-        table,
-        "--target",
-        "y",
-        "--learner",
-        "tree",
-        "--resampling",
-        "time:3",
-        "--time",
-        "day",
-    ]
-    features = ["--features", "x,day,row", "--gap", "2d", "--refit", "best", "--out", tmp_path / "s"]
-    assert call(*command, *features) == 0
+    of_days = "--resampling time:3 --time day --gap 2d --features x,day,row --refit best"
+    for line, name in ((of_days, "s"), ("--resampling column:site --features x,site", "f")):
+        words = [*line.split(), "--learner", "tree", "--out", tmp_path / name]
+        assert call("evaluate", table, "--target", "y", *words) == 0
     found = load_scores(tmp_path / "s")
     assert found.task.features == ("x", "day", "row")
     assert str(found.study.resampling) == "time:3:2d (day)"
     assert len(found.predict(FRAME.assign(row=0))) == N
+    assert load_scores(tmp_path / "f").task.features == ("x", "site")
     task, _ = read_task(table, "y", split_by="day")
     assert "day" not in task.features
     study = Procedure.of(learner="tree", resampling=ForwardSplits(3, "2d", "day"))
     assert assess(study, task, execution=SERIAL).table().num_rows == 3
+
+
+def test_rows_in_values_of_a_column_are_counted():
+    """There are more days than patients."""
+    task = Task.of(FRAME, Y, PATIENTS, split_by="day")
+    problem = Problem.of(Procedure.of(learner="tree", **OF_DAYS), task)
+    n_train, rows = problem.sizes[OUTER].n_train, np.sort(FRAME.day.value_counts())
+    assert task.n_units < n_train < len(rows)
+    assert problem.most_rows_in(n_train) == rows[-n_train:].sum()
+    assert problem.compute_cost(n_train) == problem.prepared["tree"].cost(round(N * n_train / len(rows)))
 
 
 def no(message: str, frame: pd.DataFrame = FRAME, groups: Any = None, **options: Any) -> tuple[Any, ...]:
@@ -156,7 +172,6 @@ def no(message: str, frame: pd.DataFrame = FRAME, groups: Any = None, **options:
 BLANK, SOON = FRAME.copy(), FRAME.assign(day=FRAME.day.dt.strftime("%Y-%m-%d"))
 BLANK.loc[4, ["day", "site"]] = None
 SOON.loc[0, "day"] = "soon"
-WEEKLY = {"time": "week", "gap": None}
 SITE = {"time": None, "gap": None, "resampling": "column:site"}
 REFUSED = [
     no("there is no column 'days' .* did you mean 'day'", time="days"),
@@ -172,7 +187,7 @@ REFUSED = [
     no("kind number, and gap=36h: .* numbers and a gap in their unit", time="week"),
     no("gap='x': expected a time such as", gap="x"),
     no("gap=-1: expected a number from 0 on", gap=-1),
-    no("nothing to score, of 11 times: ask for fewer", **WEEKLY | {"resampling": "time:12"}),
+    no("nothing to score, of 11 times: ask for fewer", time="week", gap=None, resampling="time:12"),
     no("has nothing to fit on in split 0: other rows are in its gap", gap="400d"),
     no("in its gap, or of groups that it scores; leave gap or", groups=np.arange(N) % 6, gap=None),
     no("gap=36h is for times: name their column with time", time=None),
@@ -201,4 +216,3 @@ def test_a_task_and_its_study_name_the_same_column():
             NestedSplits(resampling, KFold(3))
     with pytest.raises(InputError, match="column 'y' cannot be --resampling or --holdout-where and --target"):
         Task.of(FRAME, pd.Series(Y, name="y"), split_by="y")
-    assert dataclasses.replace(ForwardSplits(4, 2), column="week").gap == 2
