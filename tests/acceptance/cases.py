@@ -177,6 +177,21 @@ CASES: dict[str, str] = {
         evaluate tumours.csv --target kind --learner tree --param max_depth=1,2 --resampling kfold:3
             --interval bbc --out b
         """,
+    "judged": f"""
+        judge judged.csv --label kind --prediction theirs
+        judge judged.csv --label kind --score size
+        run tumours.csv --target kind {TREE} --out r
+        predict r judged.csv --keep kind --out p.csv
+        judge p.csv --label kind --prediction prediction --score score --positive malignant
+            --claim error,sensitivity,specificity,auc,ppv --accept error<=0.01 --details
+        """,
+    "held out by a column": f"""
+        run wards.csv --target outcome --id case --holdout-where ward=north {TREE} --out a
+        run wards.csv --target outcome --id case --holdout-where admitted>=2026-09-01 {TREE} --out b
+        verify b --rerun
+        predict b wards.csv
+        """,
+    "a first look": "plan tumours.csv --target kind --learner tree,constant --try 60s",
     "compared": f"""
         run tumours.csv --target kind {TREE} --out a
         run tumours.csv --target kind --learner constant {SMALL} --out b
@@ -252,6 +267,15 @@ BY_DAY = frozenset(
         ),
         *("labels of two forms", "what is claimed of two classes", "required", "answered", "subgroups"),
         *("numbers", "evaluated by kfold:5", "evaluated by nested:3:3", "the best is fitted", "compared"),
-        *("watched", "a damaged folder", "forms", "refusals", "what was removed", "from Python"),
+        *(
+            "judged",
+            "held out by a column",
+            "watched",
+            "a damaged folder",
+            "forms",
+            "refusals",
+            "what was removed",
+            "from Python",
+        ),
     )
 )
