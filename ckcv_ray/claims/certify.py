@@ -432,7 +432,7 @@ def claim_subgroups(held: HeldOutPredictions) -> Iterator[Claim]:
             for quantity, label, rows in [(of_all, None, np.ones(len(y), bool)), *of_classes]:
                 drawn = losses[held.order][(part.rows & rows)[held.order]]
                 n, wrong, measured = len(drawn), int(np.sum(drawn)), None
-                bound: float | None = bound_count(wrong, n, delta)
+                bound: float | None = bound_count(wrong, n, delta, one_law=held.drawn)
                 if quantity.is_mean:
                     bound, measured = held.bound_losses(drawn, delta), float(np.sum(drawn)) / max(1, n)
                     wrong = 0

@@ -29,6 +29,7 @@ class Premise(NamedTuple):
     limits: str = ""  # ends them: what they do not say
 
 
+MOST_OF_UNLIKE = 0.25  # levels at which Clopper-Pearson bounds the mean of unlike probabilities
 LIKE_THESE = (
     " A new row is one like these, of the same source, period and way of collection: nothing is said of rows "
     "that do not meet the condition, of later periods if the source changes, or of rows that are related."
@@ -106,7 +107,7 @@ class HeldOutPredictions:
             return ONE_SOURCE if units.independent else GROUPS_OF_ONE_SOURCE
         these = f"{pluralize(len(self.order), units.unit)} with {where.column} {where.sign} {where.value!r}"
         independent = "independent of each other and of the learning rows"
-        if not of_counts or not units.independent:
+        if not (of_counts and units.independent and self.delta <= MOST_OF_UNLIKE):
             independent = "independent draws of one source, drawn independently of the learning rows"
         given = (
             f"Assuming that the {these} are {independent}, and that the condition was named before anything"

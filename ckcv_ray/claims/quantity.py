@@ -623,10 +623,15 @@ def _describe_rows(quantity: Quantity, bound: float | None, shown: dict[str, Any
     return "\n".join(filter(None, lines))
 
 
-def bound_count(wrong: int, units: int, delta: float, copies: int = 0) -> float:
-    """Return Clopper-Pearson's bound without ``copies`` of the units, right ones if there are as many."""
+def bound_count(wrong: int, units: int, delta: float, copies: int = 0, one_law: bool = True) -> float:
+    """Return Clopper-Pearson's bound without ``copies`` of the units, right ones if there are as many.
+
+    Independent units that are not of ``one_law`` have unlike probabilities, whose mean it bounds at all counts
+    but that of one right unit, which has a larger bound (docs/theory/bounds.md, "Held out by a column").
+    """
     left = count_without(copies, units)
-    return float(clopper_pearson(min(wrong, left), left, delta))
+    bound = float(clopper_pearson(min(wrong, left), left, delta))
+    return bound if one_law or wrong != left - 1 else max(bound, 1 - delta / left)
 
 
 class Tally(NamedTuple):
@@ -718,7 +723,8 @@ def bound_wrong(held: HeldOutPredictions, wrong: Mask, delta: float) -> tuple[fl
     stevens = isinstance(certification, Holdout) and certification.holdout_bound == "stevens"
     if stevens and not held.copies:
         return bound_in_order(wrong, delta), "Stevens by positions in the order of the draw"
-    return bound_count(int(np.sum(wrong)), len(wrong), delta, held.copies), CLOPPER_PEARSON
+    bound = bound_count(int(np.sum(wrong)), len(wrong), delta, held.copies, held.drawn)
+    return bound, CLOPPER_PEARSON
 
 
 class Acceptance(NamedTuple):

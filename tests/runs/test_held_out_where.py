@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 from ckcv_ray import Certified, Execution, InputError, Job, Study, Task, clopper_pearson, load_run, verify
+from ckcv_ray.claims.quantity import bound_count
 from ckcv_ray.core.bounds.betting import bound_by_optimised_bet
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.study.problem import Problem
@@ -69,6 +70,21 @@ def test_the_rows_that_meet_it_certify_and_their_column_is_not_learned_from(
     assert (again.problem.run_id, again.certificate) == (result.problem.run_id, result.certificate)
     assert again.problem.held.tolist() == result.problem.held.tolist()
     assert verify(tmp_path / "run", rerun=True, execution=Execution("serial")).differences == []
+
+
+def test_unlike_probabilities_are_bounded_on_average() -> None:
+    """Of independent rows with unlike probabilities Clopper-Pearson fails with one right row alone."""
+    h, delta = 12, 0.05
+    sure = [1.0] * (h - 1)
+
+    def miss(last: float, one_law: bool) -> float:
+        mean = (sum(sure) + last) / h
+        chances = {h - 1: 1 - last, h: last}
+        return sum(p for x, p in chances.items() if bound_count(x, h, delta, one_law=one_law) < mean)
+
+    grid = np.linspace(0, 1, 2001)
+    assert max(miss(last, False) for last in grid) <= delta
+    assert max(miss(last, True) for last in grid) > delta
 
 
 def test_what_is_learned_from_is_earlier_than_all_that_is_judged() -> None:
