@@ -114,7 +114,9 @@ class Asked(NamedTuple):
         claims = self.list_claims(columns)
         for lack in self.find_lacks(columns, claims):
             raise InputError(lack)
-        of_kind = {"learner": "linear"} if self.clip is None else {"learner": "ridge", "clip": self.clip}
+        of_kind = {"learner": "ridge", "clip": self.clip}
+        if self.clip is None:
+            of_kind = {"learner": "svm_nystroem"}  # which is not fitted, and could be, whatever the weights
         shared = {name: getattr(self, name) for name in ("positive", "require", "accept", "delta", "seed")}
         asked = {"certify": "holdout", "claim": claims or (ERROR,), "subgroups": columns.subgroups}
         return Study.of(**of_kind, **shared, **asked)

@@ -626,8 +626,8 @@ def _describe_rows(quantity: Quantity, bound: float | None, shown: dict[str, Any
 def bound_count(wrong: int, units: int, delta: float, copies: int = 0, one_law: bool = True) -> float:
     """Return Clopper-Pearson's bound without ``copies`` of the units, right ones if there are as many.
 
-    Independent units that are not of ``one_law`` have unlike probabilities, whose mean it bounds at all counts
-    but that of one right unit, which has a larger bound (docs/theory/bounds.md, "Held out by a column").
+    Independent units that are not of ``one_law`` have unlike probabilities, whose mean it bounds but where
+    one unit is right, which has a larger bound (docs/theory/bounds.md, "Held out by a column").
     """
     left = count_without(copies, units)
     bound = float(clopper_pearson(min(wrong, left), left, delta))
