@@ -232,7 +232,7 @@ class Judgement(Compared):
         """
         task, level = self.held.problem.task, format_level(self.delta)
         columns, of = self.held.predictions.columns, f" from {task.source}" if task.source else ""
-        title = title or f"Predictions {columns.prediction or columns.score} of {task.target.name}{of}"
+        title = title or f"Predictions of {task.target.name} by {columns.prediction or columns.score}{of}"
         page = fill_page(title, [], self.facts(), task, "ckcv judge", "ckcv judge from the table", level)
         write_page(None, out, add_checksum(page.encode()), "a page")
         return str(out)
