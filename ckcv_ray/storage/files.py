@@ -602,14 +602,6 @@ def find_run_folders(place: object, file: str) -> Iterator[tuple[str, float]]:
             yield str(Path(folder)), max(written)
 
 
-def _find_time(path: Path) -> float:
-    """Return when a file was last written, in seconds; 0.0 where that may not be seen."""
-    try:
-        return path.lstat().st_mtime
-    except PermissionError:
-        return 0.0
-
-
 def find_next_to(address: str, file: str) -> dict[str, str]:
     """Return the addresses of the other run folders in the parent folder of one, by name, the newest first.
 
@@ -639,5 +631,9 @@ def find_next_to(address: str, file: str) -> dict[str, str]:
         for path in own_path.parent.iterdir() if own_path.parent.is_dir() else ():
             if path != own_path and not path.is_symlink():
                 with suppress(FileNotFoundError, NotADirectoryError):
-                    found.append((-_find_time(path / file), path.name, str(path)))
+                    try:
+                        written = (path / file).lstat().st_mtime
+                    except PermissionError:
+                        written = 0.0
+                    found.append((-written, path.name, str(path)))
     return {name: place for _, name, place in sorted(found)}

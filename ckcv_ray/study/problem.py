@@ -34,7 +34,7 @@ from ckcv_ray.learners.base import Fits, Learner, Setting
 from ckcv_ray.learners.choice import LABEL, Prepared, combine, describe_scaling
 from ckcv_ray.learners.steps import BALANCED, Balance, Categories, Encoding, expand_dates
 from ckcv_ray.learners.steps import NAME as WEIGHTS
-from ckcv_ray.study.parts import CLAIMS, MIN_HELD_OUT, Budget, Certification, Condition, Holdout, Where
+from ckcv_ray.study.parts import CLAIMS, MIN_HELD_OUT, Budget, Certification, Condition, Holdout
 from ckcv_ray.study.study import AnyStudy, BaseStudy, Procedure, Study, run_id
 from ckcv_ray.tables.columns import ColumnKind, Rows, some
 from ckcv_ray.tables.subgroups import check_subgroups
@@ -678,13 +678,7 @@ def divide(study: AnyStudy, task: Task) -> tuple[Index | None, Task]:
         InputError: too few rows are held out, or left to learn from.
     """
     n = task.n_units
-    if isinstance(study, Procedure):
-        return None, _fill_new_rows(study, task)
-    where = study.certification.where
-    if where is None:
-        units = study.certification.draw_held_out(n, Draws(study.seed, task.salt))
-    else:
-        units = find_held_out(where, task)
+    units = None if isinstance(study, Procedure) else find_held_out(study, task)
     if units is None:
         return None, _fill_new_rows(study, task)
     if len(units) < MIN_HELD_OUT or n < MIN_HELD_OUT + MIN_ROWS:
@@ -701,12 +695,14 @@ def divide(study: AnyStudy, task: Task) -> tuple[Index | None, Task]:
     return held, _fill_new_rows(study, learned)
 
 
-def find_held_out(where: Where, task: Task) -> Index:
-    """Return the units, rows or groups, that a condition holds out, ascending.
+def find_held_out(study: Study, task: Task) -> Index | None:
+    """Return the units, rows or groups, that a study holds out, ascending; None if there are none.
 
     Raises:
-        InputError: it is met by no row, by all, or by some rows of a group alone.
+        InputError: a condition is met by no row, by all, or by some rows of a group alone.
     """
+    if (where := study.certification.where) is None:
+        return study.certification.draw_held_out(task.n_units, Draws(study.seed, task.salt))
     if task.split_by.column != where.column:
         raise InputError(f"holdout_where={where}: read the task with split_by={where.column!r}")
     rows = task.split_by.find_rows(where.sign, where.value)

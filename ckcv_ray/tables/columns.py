@@ -649,9 +649,7 @@ class Cells:
             return self.stored
         if self.values.null_count == len(self.values):
             return pa.null()
-        if self.floats is not None:
-            return pa.float64()
-        return pa.timestamp("ms") if self.moments is not None else self.typed.type
+        return pa.float64() if self.floats is not None else self.typed.type
 
     @property
     def are_numbers(self) -> bool:
@@ -676,11 +674,6 @@ class Cells:
     def floats(self) -> Values | None:
         """Text as numbers, all of it at once; None if some of it has to be read cell by cell, or is none."""
         return cast_numbers(self.values, self.decimal == ",")
-
-    @cached_property
-    def moments(self) -> Values | None:
-        """Text as milliseconds since 1970, all of it at once; None if some has to be read cell by cell."""
-        return cast_dates(self.values)
 
     @cached_property
     def zoned(self) -> NDArray[np.bool_]:
@@ -819,13 +812,13 @@ def _read_cells(cells: Cells, column: Column) -> Read:
     if column.kind is ColumnKind.CATEGORY:
         return _of_distinct(cells, _make_numbering(column.levels))
     if column.kind is ColumnKind.DATE:
-        if is_text(cells.stored) and column.form in ("", ISO) and cells.moments is not None:
-            return _all_known(cells.moments)
-        if is_text(cells.stored) or (cells.are_numbers and column.form):
+        written = is_text(cells.stored)
+        if cells.are_dates and not (written and column.form not in ("", ISO)):
+            moments = read_moments(cells.infer())
+            return Read(moments, written & (moments < FIRST_DAY))  # Arrow reads the year 0 as well
+        if written or (cells.are_numbers and column.form):
             return _of_distinct(cells, choose_date_parser(column.form))
-        if not cells.are_dates:
-            raise ColumnError(f"holds {cells.stored}, not dates")
-        return _all_known(read_moments(cells.values))
+        raise ColumnError(f"holds {cells.stored}, not dates")
     if is_text(cells.stored):
         return _numbers_in_text(cells, column)
     if not cells.are_numbers:
@@ -878,9 +871,8 @@ def kept_words(columns: pa.Table) -> frozenset[str]:
 
 def _are_codes(texts: pa.Array) -> bool:
     """Return whether texts may be codes such as 12E03: all are digits, of which some have an E among them."""
-    content = b"" if (held := texts.buffers()[2]) is None else held.to_pybytes()
-    if b"e" not in content and b"E" not in content:
-        return False  # found in no time
+    if not pc.any(pc.match_substring(texts, "e", ignore_case=True)).as_py():  # sooner known than the next
+        return False
     digits = _all_match(texts[:FIRST_ROWS], ALL_DIGITS) and _all_match(texts, ALL_DIGITS)
     return digits and bool(pc.any(pc.match_substring_regex(texts, E_CODE)).as_py())
 
@@ -905,31 +897,13 @@ def cast_numbers(texts: pa.ChunkedArray, comma: bool, gaps: Collection[str] = ()
         if pc.any(pc.match_substring(texts, ".")).as_py():
             return None
         texts = pc.replace_substring(texts, ",", ".")
-    if (cast := _cast(texts, pa.float64())) is None:
+    try:
+        texts.slice(0, FIRST_ROWS).cast(pa.float64())  # Arrow words a message for each that it cannot cast
+        cast = texts.cast(pa.float64())
+    except pa.ArrowInvalid:
         return None
     numbers = cast.to_numpy()
     return numbers if np.count_nonzero(np.isnan(numbers)) == cast.null_count else None
-
-
-def cast_dates(texts: pa.ChunkedArray) -> Values | None:
-    """Return text as milliseconds since 1970, nan for nulls; None unless Arrow casts all of it.
-
-    That is what ``choose_date_parser`` reads in the form "", at once: Arrow casts nothing that the parser
-    refuses, but for the year 0, and both cut fractions of a millisecond off.
-    """
-    for kind in (pa.timestamp(unit, zone) for zone in (None, "UTC") for unit in ("s", "ns")):
-        if (cast := _cast(texts, kind)) is not None:
-            moments = read_moments(cast)
-            return None if np.any(moments < FIRST_DAY) else moments
-    return None
-
-
-def _cast(texts: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray | None:
-    try:
-        texts.slice(0, FIRST_ROWS).cast(kind)  # Arrow words a message for every text that it cannot cast
-        return texts.cast(kind)
-    except pa.ArrowInvalid:
-        return None
 
 
 def number_values(column: pa.ChunkedArray) -> NDArray[np.intp]:
@@ -937,12 +911,9 @@ def number_values(column: pa.ChunkedArray) -> NDArray[np.intp]:
 
     They count from 0 in the order of first appearance.
     """
-    if not len(column):  # Arrow would return no dictionary
-        return np.zeros(0, np.intp)
     if pa.types.is_floating(column.type):
         column = pa.chunked_array([column.to_numpy() + 0.0])  # -0.0 and 0.0 are one number
-    encoded = column.dictionary_encode().unify_dictionaries().combine_chunks()
-    return np.asarray(encoded.indices.to_numpy(zero_copy_only=False), np.intp)
+    return list_distinct(column)[1]
 
 
 def decode(values: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -1118,11 +1089,10 @@ class Schema:
         sparse = SPARSE in (columns.schema.metadata or {})  # what is absent is zero
         absent = (name for name in self.names if name not in position)
         if missing := [name for name in absent if not (sparse and name.startswith("x"))]:
-            what = f"is no column {missing[0]!r}"
-            if len(missing) > 1:
-                what = f"are no columns {some([repr(name) for name in missing])}"
+            lacks = "is no column" if len(missing) == 1 else "are no columns"
             raise InputError(
-                f"there {what}: the columns are {some(names)}{suggest_column(missing[0], names)}"
+                f"there {lacks} {some(list(map(repr, missing)))}: the columns are {some(names)}"
+                f"{suggest_column(missing[0], names)}"
             )
         X = np.zeros((columns.num_rows, len(self)))
         bad, strange = np.zeros((2, columns.num_rows), np.bool_)

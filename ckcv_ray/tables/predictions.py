@@ -18,9 +18,8 @@ from ckcv_ray.errors import InputError, pluralize, write_option
 from ckcv_ray.tables.columns import NOTHING_ASKED, Cells, Label, Schema, read_numbers
 from ckcv_ray.tables.read import index_names
 from ckcv_ray.tables.target import ClassTarget, Target, encode_classes, find_known, match_labels, read_labels
-from ckcv_ray.tables.task import Task, check_column, compute_salt, find_groups, join_copies
+from ckcv_ray.tables.task import Task, check_column, check_purpose, compute_salt, find_groups, join_copies
 from ckcv_ray.tables.units import Units, Weighting
-from ckcv_ray.validation import quote
 
 MIN_GROUPS = 2
 MAX_LABELS = 20  # more classes that are all numbers are numbers to predict
@@ -111,17 +110,11 @@ def read_predictions(
 
 
 def _check_purposes(table: pa.Table, columns: PredictionColumns) -> None:
-    taken = dict[str, str]()
+    taken = dict[str, list[str]]()
     for purpose in ("label", "prediction", "score", "against", "weight"):
-        if (name := getattr(columns, purpose)) is None:
-            continue
-        check_column(name, table.column_names, f" for --{purpose}")
-        if name in taken:
-            raise InputError(
-                f"column {quote(name)} cannot be --{purpose} and --{taken[name]} alike: name another column "
-                "in one"
-            )
-        taken[name] = purpose
+        if (name := getattr(columns, purpose)) is not None:
+            check_purpose(purpose, name, table.column_names, taken)
+            taken[purpose] = [name]
     for subgroups in map(parse_subgroup, columns.subgroups):
         check_column(subgroups.column, table.column_names, " for --subgroups")
 
@@ -133,9 +126,7 @@ def _read_labels(
     name = columns.label
     if numbers:
         return Target(name), Target(name).read(table), np.zeros(table.num_rows, bool)
-    empty = ~find_known(table[name], name, ClassTarget.gaps)
-    if empty.any() and not empty_wrong:
-        raise InputError(_refuse_empty(name, empty))
+    empty = _find_empty(table, name, empty_wrong)
     known = table.filter(pa.array(~empty))
     labels = read_labels(known, name)
     if columns.prediction is not None and len(labels.unique()) == 1:  # others are predicted
@@ -161,9 +152,7 @@ def _read_predicted(
         return None, []
     if not target.classes:
         return read_numbers(Cells.of(table, name), name, "the prediction", ": name a column of numbers"), []
-    empty = ~find_known(table[name], name, ClassTarget.gaps)
-    if empty.any() and not empty_wrong:
-        raise InputError(_refuse_empty(name, empty))
+    empty = _find_empty(table, name, empty_wrong)
     numbers, strange = match_labels(table[name], name, target.classes)
     if strange and all(map(PROBABILITY.fullmatch, map(str, strange))):
         raise InputError(
@@ -173,9 +162,13 @@ def _read_predicted(
     return np.where(empty, -1, numbers), strange
 
 
-def _refuse_empty(name: str, empty: Mask) -> str:
-    return (
-        f"column {name!r} has empty cells in {pluralize(int(empty.sum()), 'row')}, the first in row "
-        f"{int(np.argmax(empty)) + 1}: fill them; leave these rows out, if that was decided before any "
-        "figure was seen; or count them as wrong with --empty-wrong"
-    )
+def _find_empty(table: pa.Table, name: str, empty_wrong: bool) -> Mask:
+    """Return which cells of a column are empty, if these may count as wrong."""
+    empty = ~find_known(table[name], name, ClassTarget.gaps)
+    if empty.any() and not empty_wrong:
+        raise InputError(
+            f"column {name!r} has empty cells in {pluralize(int(empty.sum()), 'row')}, the first in row "
+            f"{int(np.argmax(empty)) + 1}: fill them; leave these rows out, if that was decided before any "
+            "figure was seen; or count them as wrong with --empty-wrong"
+        )
+    return empty

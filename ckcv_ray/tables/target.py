@@ -201,19 +201,14 @@ def match_labels(
         InputError: a label differs from a class by case or spaces alone.
     """
     values, codes = _encode(column, name)
-    texts = [str(label) for label in classes]
-    alike, folded = positions_by_value(texts), positions_by_value(texts, fold_text)
-    numbers = [-1 if value is None else alike.get(canonical_text(str(value)), -1) for value in values]
-    strange = [
-        value for value, number in zip(values, numbers, strict=True) if number < 0 and value is not None
-    ]
-    for value in strange:
-        if (near := folded.get(fold_text(str(value)))) is not None:
-            raise InputError(
-                f"column {name!r} holds {value!r}, which differs from the label {classes[near]!r} by case or "
-                "spaces alone: write both in one way"
-            )
-    return np.array(numbers, np.int32)[codes], strange
+    numbers, near = (_find_classes(values, classes, key) for key in (canonical_text, fold_text))
+    strange = [i for i, value in enumerate(values) if numbers[i] < 0 and value is not None]
+    if found := [i for i in strange if near[i] >= 0]:
+        raise InputError(
+            f"column {name!r} holds {values[found[0]]!r}, which differs from the label "
+            f"{classes[near[found[0]]]!r} by case or spaces alone: write both in one way"
+        )
+    return numbers[codes], [values[i] for i in strange]
 
 
 def find_known(column: pa.ChunkedArray, name: str, gaps: Collection[str]) -> Mask:
@@ -225,20 +220,21 @@ def find_known(column: pa.ChunkedArray, name: str, gaps: Collection[str]) -> Mas
 
 def _number_labels(values: list[Any], codes: Index, classes: tuple[Label, ...], target: str) -> Classes:
     """Return the class number of each row, given the distinct labels and the position of each row's."""
-    exact = {label: number for number, label in enumerate(classes)}
-    texts = [str(label) for label in classes]
-    alike, folded = positions_by_value(texts), positions_by_value(texts, fold_text)
-    found = (
-        exact.get(value, alike.get(canonical_text(str(value)), folded.get(fold_text(str(value)), -1)))
-        for value in values
-    )
-    numbers = np.array([-1 if value is None else number for value, number in zip(values, found, strict=True)])
-    if len(codes) and numbers[codes].min() < 0:
-        unknown = values[codes[int(np.argmin(numbers[codes]))]]
+    numbers, near = (_find_classes(values, classes, key) for key in (canonical_text, fold_text))
+    y = np.where(numbers < 0, near, numbers)[codes]
+    if len(y) and y.min() < 0:
         labels = [repr(label) for label in classes]
         listed = " and ".join(labels) if len(labels) == 2 else some(labels)
-        raise InputError(f"column {target!r} holds {unknown!r}: the labels are {listed}")
-    return np.asarray(numbers[codes], dtype=np.int32)
+        raise InputError(f"column {target!r} holds {values[codes[np.argmin(y)]]!r}: the labels are {listed}")
+    return y
+
+
+def _find_classes(values: list[Any], classes: tuple[Label, ...], make_key: Callable[[str], str]) -> Classes:
+    """Return the number of the class that each value is, or is as text by a key; -1 for none, and None."""
+    exact = {label: number for number, label in enumerate(classes)} | {None: -1}
+    alike = positions_by_value(list(map(str, classes)), make_key)
+    found = [exact.get(value, alike.get(make_key(str(value)), -1)) for value in values]
+    return np.array(found, np.int32)
 
 
 def _encode(column: pa.ChunkedArray, target: str) -> tuple[list[Any], Index]:

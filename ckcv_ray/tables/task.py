@@ -19,13 +19,14 @@ and is the same from whichever kind of file or frame it was read. That of the nu
 import hashlib
 import json
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from csv import Error, reader
 from dataclasses import dataclass, replace
 from datetime import date, time
 from decimal import Decimal
 from enum import IntEnum
 from functools import cached_property
+from itertools import chain, count
 from typing import Any, NamedTuple
 from unicodedata import normalize
 
@@ -99,13 +100,6 @@ from ckcv_ray.tables.units import (
     is_row_number,
 )
 from ckcv_ray.validation import as_array, expect, quote, sequence
-
-
-def choose_name(names: Sequence[str], taken: Iterable[str]) -> str:
-    """Return a name, other than those taken, for a column that has none: one of ``names`` if possible."""
-    known = set(taken)
-    candidates = (*names, *(f"{names[0]}_{i}" for i in range(len(known) + 1)))
-    return next(name for name in candidates if name not in known)
 
 
 def _make_column(name: str, values: object, n: int) -> pa.Array:
@@ -246,6 +240,18 @@ def check_column(name: object, names: Sequence[str], purpose: str = "") -> None:
     check_single(names, [name])
 
 
+def check_purpose(
+    option: str, column: str, names: Sequence[str], others: Mapping[str, Collection[str]]
+) -> None:
+    """Raise InputError unless a column exists, and is none of those of ``others``, by their options."""
+    check_column(column, names, f" for --{option}")
+    for other, columns in others.items():
+        if column in columns:
+            raise InputError(
+                f"column {column!r} cannot be --{option} and --{other} alike: name another column in one"
+            )
+
+
 def _check_chosen(names: list[str], target: str, groups: Sequence[str], roles: Roles) -> None:
     """Raise InputError unless the columns asked for exist, and each is for one purpose."""
     features, drop, known = roles.features, roles.drop, list(dict.fromkeys(names))
@@ -263,13 +269,9 @@ def _check_chosen(names: list[str], target: str, groups: Sequence[str], roles: R
         expect(argument, column, str | None, "the name of a column")
         if column is None:
             continue
-        check_column(column, names, f" for --{argument}")
-        others = [other for other, columns in taken.items() if column in columns]
         shared = {"weight": "", SPLITTING: "features"}.get(argument, "group")
-        if clash := [other for other in others if other != shared]:
-            raise InputError(
-                f"column {column!r} cannot be --{argument} and --{clash[0]} alike: name another column in one"
-            )
+        others = {other: columns for other, columns in taken.items() if other != shared}
+        check_purpose(argument, column, names, others)
 
 
 def _check_asked(asked: DeclaredTypes, chosen: Sequence[str]) -> None:
@@ -551,7 +553,8 @@ class Task:
             if values is not None or argument == "y":
                 own = getattr(values, "name", None)  # of a column of a data frame
                 likely = (own, *others) if isinstance(own, str) and own else others
-                names[argument] = name = choose_name(likely, columns.column_names)
+                every = chain(likely, (f"{likely[0]}_{i}" for i in count()))
+                names[argument] = name = next(each for each in every if each not in columns.column_names)
                 columns = columns.append_column(name, _make_column(argument, values, columns.num_rows))
         target, group, weight = names.values()
         roles = Roles(target, features, None, group, numbers, weight, split_by=split_by)
@@ -662,14 +665,12 @@ class Task:
             header.append({"keep_values": self.provenance.keep_values})
         header += [{"split_by": name, "levels": self.split_by.levels} for name in self.split_by.columns]
         content = hashlib.sha256(json.dumps(header).encode())
-        content.update(np.ascontiguousarray(unify_zeros(self.X), dtype="<f8").data)
-        content.update(np.ascontiguousarray(self.y, dtype=self.target.dtype).data)
-        for groups in self.units.columns.values():
-            content.update(np.ascontiguousarray(groups, dtype="<i4").data)
-        if self.weighting.named is not None:
-            content.update(np.ascontiguousarray(self.weighting.named, dtype="<f8").data)
-        for values in [self.split_by.values[self.split_by.groups]] if self.split_by.column else []:
-            content.update(values.astype("<f8").data)
+        numbers = [*self.weighting.columns.values()]
+        numbers += [self.split_by.values[self.split_by.groups]] if self.split_by.column else []
+        stored = [(unify_zeros(self.X), "<f8"), (self.y, self.target.dtype)]
+        stored += [(groups, "<i4") for groups in self.units.columns.values()]
+        for values, kind in (*stored, *((each, "<f8") for each in numbers)):
+            content.update(np.ascontiguousarray(values, dtype=kind).data)
         return content.hexdigest()
 
     @property

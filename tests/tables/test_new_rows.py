@@ -19,12 +19,14 @@ from ckcv_ray import Execution, Job, Study, load_run
 from ckcv_ray.errors import InputError
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.tables.columns import (
+    FIRST_DAY,
+    Cells,
     DeclaredTypes,
-    cast_dates,
     cast_numbers,
     choose_date_parser,
     choose_number_parser,
     declare_cells,
+    read_moments,
 )
 from ckcv_ray.tables.named import read
 from ckcv_ray.tables.read import Reading
@@ -153,10 +155,12 @@ def test_what_arrow_casts_are_the_numbers_that_the_parser_reads(texts: list[str]
 @example(texts=["2262-01-01 00:00:00.999"])
 @example(texts=["0000-12-31", "2024-01-01"])
 def test_what_arrow_casts_are_the_moments_that_the_parser_reads(texts: list[str]) -> None:
-    cast = cast_dates(pa.chunked_array([pa.array([*texts, None], pa.string())]))
-    if cast is not None:
-        assert cast[:-1].tolist() == [choose_date_parser("")(text) for text in texts]
-        assert np.isnan(cast[-1])
+    cells = Cells(pa.chunked_array([pa.array([*texts, None], pa.string())]), "")
+    if cells.are_dates:
+        *cast, gap = read_moments(cells.infer()).tolist()
+        known = [None if moment < FIRST_DAY else moment for moment in cast]
+        assert known == [choose_date_parser("")(text) for text in texts]
+        assert np.isnan(gap)
 
 
 AWARE = "which has a time zone, and those learned from none"

@@ -191,24 +191,19 @@ class ForwardSplits(Resampling):
         """Whether there is no column of times."""
         return self.column is None
 
-    @property
-    def _skipped(self) -> int:
-        return int(self.gap) if self.column is None else 0
-
     def count_splits(self, n: int) -> int:
         """Return ``times``."""
-        block = n // (self.times + 1)
-        if not block or n - self.times * block <= self._skipped:
+        return self.fold_sizes(n)[0].n_splits
+
+    def fold_sizes(self, n: int) -> tuple[FoldSize, ...]:
+        """Return the only fold size, with the training set of the last split, the largest."""
+        block, skipped = n // (self.times + 1), int(self.gap) if self.column is None else 0
+        if not block or n - self.times * block <= skipped:
             raise InputError(
                 f"resampling={self} leaves nothing to fit on in its first split, or nothing to score, of {n} "
                 f"{'units' if self.in_order else 'times'}: ask for fewer splits, or for a smaller gap"
             )
-        return self.times
-
-    def fold_sizes(self, n: int) -> tuple[FoldSize, ...]:
-        """Return the only fold size, with the training set of the last split, the largest."""
-        n_splits, block = self.count_splits(n), n // (self.times + 1)
-        return (FoldSize(0, 0, block, n - block - self._skipped, n_splits),)
+        return (FoldSize(0, 0, block, n - block - skipped, self.times),)
 
     def split(self, units: Strata, size: FoldSize, number: int, draws: Draws) -> Split:
         """Return the split that scores block ``number``."""
