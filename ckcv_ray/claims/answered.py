@@ -38,7 +38,8 @@ class OfAnswered(Quantity):
 
     def claim(self, held: HeldOutPredictions, rule: Rule) -> Iterator[Claim]:
         """Yield the claim at the last threshold that passed; see ``Quantity``."""
-        tests = held.make_once(("answered", rule), lambda: try_thresholds(held, rule))
+        most = self.find_asked(held.problem)[1]
+        tests = held.make_once(("answered", rule), lambda: try_thresholds(held, rule, most))
         least = tests.chosen.threshold if tests.passed else None
         claim = Claim(self, rule.name, None, tests.delta, "", least_confidence=least)
         yield self.conclude(claim, rule.classifier(), tests, held)
@@ -46,6 +47,12 @@ class OfAnswered(Quantity):
     def conclude(self, claim: Claim, who: str, tests: FixedSequence, held: HeldOutPredictions) -> Claim:
         """Return the claim with what the tests prove."""
         raise NotImplementedError
+
+    def find_asked(self, problem: Problem) -> tuple[str, float]:
+        """Return the option that says what the error may be."""
+        answering = problem.certification.answering
+        assert answering is not None
+        return f"answer={answering}", answering.value
 
     def foresee(self, problem: Problem) -> Iterator[Need]:
         """Yield nothing: how many rows are answered is not known."""
@@ -63,7 +70,7 @@ class AnsweredError(OfAnswered):
     def conclude(self, claim: Claim, who: str, tests: FixedSequence, held: HeldOutPredictions) -> Claim:
         """Return the claim with the error that is allowed; where no test passes, with what it would take."""
         threshold, (wrong,), (rows,) = tests.chosen
-        most = read_allowed(held.problem)
+        most = self.find_asked(held.problem)[1]
         bound = most if tests.count_passed(held.copies) >= tests.passed else None
         claim = replace(claim, bound=bound, errors=wrong, rows=rows)
         if not tests.passed:
@@ -85,10 +92,6 @@ class AnsweredError(OfAnswered):
             "That the rows answered are wrong less often than by always predicting any one class is not "
             "proven."
         )
-
-    def find_asked(self, problem: Problem) -> tuple[str, float]:
-        """Return the option that says what the error may be."""
-        return f"answer={problem.certification.answering}", read_allowed(problem)
 
     def foresee(self, problem: Problem) -> Iterator[Need]:
         """Yield how many rows have to be answered; the other half of delta is that of the share answered."""
@@ -117,16 +120,9 @@ class AnsweredShare(OfAnswered):
         )
 
 
-def read_allowed(problem: Problem) -> float:
-    """Return the largest error of the rows answered that a study, which must answer some, allows."""
-    condition = problem.certification.answering
-    assert condition is not None
-    return condition.value
-
-
-def try_thresholds(held: HeldOutPredictions, rule: Rule) -> FixedSequence:
+def try_thresholds(held: HeldOutPredictions, rule: Rule, most: float) -> FixedSequence:
     """Return the tests of the rows that a rule answers, from the most cautious threshold down."""
-    most, X, rows, delta = read_allowed(held.problem), held.problem.task.X, held.rows, held.delta / 2
+    X, rows, delta = held.problem.task.X, held.rows, held.delta / 2
     confidence = [  # of each member of F* in the rows of its estimate set
         Rule(f"member:{member.split}").measure_confidence(held.models, X[unlearned])
         for member, unlearned in held.list_unlearned()

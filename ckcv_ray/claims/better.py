@@ -49,19 +49,17 @@ class PairedCounts(NamedTuple):
         won, lost: rows that the other one alone has wrong, and those that the winner alone has.
         differences: of each unit the share of its rows that the winner has wrong, less that of the other one,
             in the order of the draw, (units,); of numbers clipped errors instead.
-        has_losses: whether units have losses, and not right and wrong: groups, and numbers.
         shares: what each unit counts for, in [0, 1], (units,); None if all count the same.
     """
 
     won: int
     lost: int
     differences: Differences
-    has_losses: bool
     shares: Values | None = None
 
     def bound(self, held: HeldOutPredictions, delta: float) -> float:
         """Return the upper bound on the share of losses of the rows held out."""
-        if self.has_losses or self.shares is not None:
+        if held.problem.has_losses or self.shares is not None:
             return held.bound_losses((1 + self.differences) / 2, delta, self.shares)
         return bound_count(self.lost, self.won + self.lost, delta, held.copies)
 
@@ -140,10 +138,8 @@ def add_gate(held: HeldOutPredictions, claim: Claim) -> Claim:
     loss, gates = held.measure_loss(held.predict(rule).label), list[Gate]()
     for number, constant in enumerate(held.constants):
         of_constant = held.measure_loss(np.full(len(y), constant))
-        compared, flawless = (compare_rows(held, of, of_constant) for of in (loss, np.zeros(len(loss))))
-        bound, least = (
-            counts._replace(shares=shares).bound(held, claim.delta) for counts in (compared, flawless)
-        )
+        both = [compare_rows(held, of, of_constant, shares) for of in (loss, np.zeros(len(loss)))]
+        (compared, _), (bound, least) = both, (counts.bound(held, claim.delta) for counts in both)
         gates.append(Gate(predicted=number, lost=compared.lost, won=compared.won, bound=bound, least=least))
     if not gates:
         return claim
@@ -167,21 +163,23 @@ def foresee_gate(problem: Problem) -> Need:
     return foresee_rows(problem, gate, delta, prove, most=MAX_CHECKED)
 
 
-def compare_rows(held: HeldOutPredictions, loss: NDArray[Any], against: NDArray[Any]) -> PairedCounts:
+def compare_rows(
+    held: HeldOutPredictions, loss: NDArray[Any], against: NDArray[Any], shares: Values | None = None
+) -> PairedCounts:
     """Return the winner and a model on the rows held out, from the loss of each row by both."""
     of_rows = np.subtract(loss, against, dtype=np.float64)
     _, units = np.unique(held.rows.row_units, return_inverse=True)
     rounding = 0.0 if held.problem.clip is None else GRAIN / ONE  # both losses are rounded up
     differences = average_by_group(np.minimum(of_rows + rounding, 1), units)[held.order]
     won, lost = int(np.sum(of_rows < 0)), int(np.sum(of_rows > 0))
-    return PairedCounts(won, lost, differences, held.problem.has_losses)
+    return PairedCounts(won, lost, differences, shares)
 
 
 def _state(held: HeldOutPredictions, against: str, rule: Rule, compared: PairedCounts, claim: Claim) -> Claim:
     """Return a claim with its sentence: proven, or not yet and about how many rows it would take."""
     problem, who = held.problem, rule.classifier()
     of, tie, proven_by = "new rows", "", "exact sign test"
-    if compared.has_losses:
+    if problem.has_losses:
         of, tie = "of a new group's rows, on average,", " (by a fair coin where both or neither are)"
         proven_by = name_loss_bound(len(compared.differences), "group", held.drawn)
     wins = f"where one of the two alone is right{tie}, it is the former with probability {claim.says}"
@@ -189,7 +187,7 @@ def _state(held: HeldOutPredictions, against: str, rule: Rule, compared: PairedC
     if claim.bound is None or claim.bound >= 0.5:
         more = "as measured, more rows alone are not expected to prove it"
         # ``expect_units`` proves one of two statements at half of the delta that it is given
-        expected = expect_units(compared.differences, 2 * claim.delta, None, compared.has_losses)
+        expected = expect_units(compared.differences, 2 * claim.delta, None, problem.has_losses)
         if expected is not None:
             in_all = format_about(problem.all_rows.n_units * expected / len(compared.differences))
             units = f"about {in_all} new {problem.all_rows.unit}s"

@@ -18,16 +18,14 @@ many fewer independent units in each set. Proofs: docs/theory/bounds.md, "Claims
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from fractions import Fraction
-from functools import cached_property
 from math import fsum
 from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from ckcv_ray.claims.better import add_gate, foresee_gate
 from ckcv_ray.claims.certificate import (
@@ -200,8 +198,7 @@ def _outline(problem: Problem, table: pa.Table, models: Models) -> dict[str, Any
             members=tuple(map(find_only_class, members)),
             refit=next(map(find_only_class, refit), None),
         ),
-        "assumptions": list_assumptions(problem),
-        "not_covered": list_not_covered(problem),
+        **list_conditions(problem),
     }
 
 
@@ -306,22 +303,19 @@ def describe_search(
     )
 
 
-def list_assumptions(problem: Problem) -> tuple[str, ...]:
-    """Return what the claims take for granted."""
-    if problem.certification.where is not None:
-        return ASSUMPTIONS_OF_CONDITION
-    return ASSUMPTIONS if problem.task.units.independent else ASSUMPTIONS_OF_GROUPS
-
-
-def list_not_covered(problem: Problem) -> tuple[str, ...]:
-    """Return what the claims do not cover."""
+def list_conditions(problem: Problem) -> dict[str, tuple[str, ...]]:
+    """Return what the claims take for granted, and what they do not cover, by the fields of a certificate."""
     task, where = problem.task, problem.certification.where
-    looked_at = () if where is None or where.sign != "=" else (LOOKED_AT,)
-    if task.units.independent:
-        return (*NOT_COVERED, *looked_at)
-    how = task.target.word("often a row is wrong", "far off a row is")
-    large = f"how {how} among all rows, where large groups count more: each group counts once"
-    return (RELATED_GROUPS, large, *NOT_COVERED[1:], *looked_at)
+    assumptions: tuple[str, ...] = ASSUMPTIONS
+    not_covered: tuple[str, ...] = NOT_COVERED
+    if not task.units.independent:
+        how = task.target.word("often a row is wrong", "far off a row is")
+        large = f"how {how} among all rows, where large groups count more: each group counts once"
+        assumptions, not_covered = ASSUMPTIONS_OF_GROUPS, (RELATED_GROUPS, large, *NOT_COVERED[1:])
+    if where is not None:
+        assumptions = ASSUMPTIONS_OF_CONDITION
+        not_covered += (LOOKED_AT,) * (where.sign == "=")
+    return {"assumptions": assumptions, "not_covered": not_covered}
 
 
 def prove(held: HeldOutPredictions, k: int) -> list[Claim]:
@@ -331,15 +325,13 @@ def prove(held: HeldOutPredictions, k: int) -> list[Claim]:
         held: the problem that was solved, and the models of the run.
         k: the winner's number of folds.
     """
-    problem, best = held.problem, held.models.best
+    problem = held.problem
     if isinstance(problem.certification, Holdout):
-        return [
-            add_gate(held, claim) if quantity.guarded else claim
-            for name, quantity in list_claimed(problem).items()
-            for claim in quantity.claim(held, held.find_rule(name))
-        ]
-    learner, _ = problem.find_learner(problem.learner.codec.setting(best.members[0].model))
-    return [claim_random_member(problem, k, best, learner, held.copies)]
+        named = list_claimed(problem).items()
+        claims = [claim for name, of in named for claim in of.claim(held, held.find_rule(name))]
+        return [add_gate(held, claim) if claim.quantity.guarded else claim for claim in claims]
+    learner, _ = problem.find_learner(problem.learner.codec.setting(held.models.best.members[0].model))
+    return [claim_random_member(held, k, learner)]
 
 
 def list_claimed(problem: Problem) -> dict[str, Quantity]:
@@ -369,28 +361,6 @@ def list_needs(problem: Problem) -> list[Need]:
     return needs
 
 
-@dataclass(frozen=True)
-class ExpectedPredictions(HeldOutPredictions):
-    """A row for each unit that is held out, made up.
-
-    Attributes:
-        y, label: what each is, and what is predicted, (n,).
-    """
-
-    y: NDArray[Any] = field(kw_only=True)
-    label: NDArray[Any] = field(kw_only=True)
-
-    @cached_property
-    def rows(self) -> TestRows:
-        """The rows, of which no feature is known."""
-        return TestRows(np.empty((len(self.y), 0)), self.y)
-
-    def predict(self, rule: Rule) -> Prediction:
-        """Return what is predicted, without scores."""
-        unknown = np.full(len(self.y), np.nan)
-        return Prediction(self.label, np.full(len(self.y), -1), unknown, unknown)
-
-
 def expect_claims(problem: Problem, wrong: Sequence[float]) -> list[Claim]:
     """Return the claims about errors and recalls that a run proves if held-out rows are wrong as often.
 
@@ -407,11 +377,14 @@ def expect_claims(problem: Problem, wrong: Sequence[float]) -> list[Claim]:
         of_class = np.flatnonzero(y == number)
         other = (number + 1) % len(wrong) if problem.clip is None else problem.clip
         label[of_class[: round(share * len(of_class))]] = other
-    held = ExpectedPredictions(problem, Models(), y=y, label=label)
+    held, unknown = HeldOutPredictions(problem, Models()), np.full(n, np.nan)
+    held.make_once("rows", lambda: TestRows(np.empty((n, 0)), y))
     found = list[Claim]()
     for name, quantity in list_claimed(problem).items():
+        rule = held.find_rule(name)
+        held.make_once(rule, lambda: Prediction(label, np.full(n, -1), unknown, unknown))
         if quantity.is_error or (isinstance(quantity, Recall) and problem.required is None):
-            found += quantity.claim(held, held.find_rule(name))
+            found += quantity.claim(held, rule)
     return [add_gate(held, c) if c.quantity.is_error and not problem.has_losses else c for c in found]
 
 
@@ -441,24 +414,17 @@ def claim_subgroups(held: HeldOutPredictions) -> Iterator[Claim]:
                 yield replace(claim, measured=measured, subgroup=part.name)
 
 
-def claim_random_member(
-    problem: Problem,
-    k: int,
-    best: Ensemble,
-    learner: int = 0,
-    copies: int = 0,
-) -> Claim:
+def claim_random_member(held: HeldOutPredictions, k: int, learner: int = 0) -> Claim:
     """Return the claim for a random member of F*, from the losses on the estimate sets of its splits.
 
     Args:
-        problem: the problem that was solved.
+        held: the problem that was solved, and F* with its counts.
         k: the winner's number of folds.
-        best: F*, with its counts.
         learner: position of the winner's learner among those that are compared.
-        copies: units that are not counted as independent.
     """
-    size, units, losses = problem.find_size(k), problem.task.units, [member.loss for member in best.members]
-    m, unit = count_without(copies, size.n_select), ONE if problem.has_losses else 1
+    problem, members = held.problem, held.models.best.members
+    size, units, losses = problem.find_size(k), problem.task.units, [member.loss for member in members]
+    m, unit = count_without(held.copies, size.n_select), ONE if problem.has_losses else 1
     bound, name = 1.0, "no bound"  # if no unit is left that is independent, or there are too many
     if 1 <= m <= MAX_CHECKED:
         level = float(problem.study.delta * weight(problem, k, learner))
@@ -483,7 +449,7 @@ def claim_random_member(
     else:
         errors, rows = (
             sum(map(sum, counts))
-            for counts in zip(*((one.errors, one.n_estimate) for one in best.members), strict=True)
+            for counts in zip(*((one.errors, one.n_estimate) for one in members), strict=True)
         )
         claim = replace(claim, errors=errors, rows=rows)
         method += f", {errors} of {rows} scored rows wrong"

@@ -206,7 +206,7 @@ class GivenPredictions(HeldOutPredictions):
             return None
         label, other = self.predict(GIVEN).label, self.predict_by_reference(claim.quantity.reference).label
         compared = compare_rows(self, *map(self.measure_loss, (label, other)))
-        method = BETTING if compared.has_losses else COUNTS
+        method = BETTING if self.problem.has_losses else COUNTS
         return max(0.0, -bound_difference(compared.differences, claim.delta, method, drawn=False))
 
 

@@ -66,10 +66,10 @@ class HeldOutPredictions:
         made: Made = self._made[key]
         return made
 
-    @cached_property
+    @property
     def rows(self) -> TestRows:
         """The rows held out, which must exist."""
-        held = self.problem.take_held_rows()
+        held = self.make_once("rows", self.problem.take_held_rows)
         assert held is not None
         return held
 

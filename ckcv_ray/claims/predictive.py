@@ -25,7 +25,6 @@ from ckcv_ray.claims.quantity import (
     Claim,
     Counts,
     FixedSequence,
-    Holds,
     Need,
     Quantity,
     Shares,
@@ -71,20 +70,14 @@ class Predictive(Quantity):
         recalls = [0.0 if recall.bound is None else 1 - recall.bound for recall in pair]
         value, (delta, _) = self.compute(*recalls), share_recalls(held.problem)
         who = pair[0].make_rule(held.problem).classifier()
-        claim = replace(
-            pair[0],
-            quantity=self,
-            label=held.problem.task.classes[held.problem.positive],
-            bound=1 - value if min(recalls) > 0 else None,
-            errors=None,
-            rows=None,
-            delta=delta,
-            guaranteed=False,
+        label, bound = (
+            held.problem.task.classes[held.problem.positive],
+            1 - value if min(recalls) > 0 else None,
         )
-        if claim.bound is None:
-            yield claim.give_up(
-                f"the {self.title} of {who}", "nothing is proven for a recall it follows from."
-            )
+        claim = Claim(self, rule.name, bound, delta, "", label=label, cut_off=pair[0].cut_off)
+        if bound is None:
+            lack = "nothing is proven for a recall it follows from."
+            yield claim.give_up(f"the {self.title} of {who}", lack)
             return
         method = (
             f"from a sensitivity of at least {floor_percent(recalls[0])} and a specificity of at least "
@@ -125,10 +118,6 @@ class PredictiveValue(Predictive, Requirable):
         value: Shares = right / (right + wrong + (right == 0))  # 0 where nothing is right
         return value
 
-    def require(self, least: float) -> Holds:
-        """Return what says whether it is at least a value, for shares of wrong rows of both classes."""
-        return lambda wrong: self.compute_wrong(wrong) >= least
-
     def compute_wrong(self, shares: Sequence[float]) -> float:
         """Return it for the shares of wrong rows of the positive class and of the other."""
         missed, flagged = shares
@@ -136,10 +125,11 @@ class PredictiveValue(Predictive, Requirable):
 
     def claim(self, held: HeldOutPredictions, rule: Rule) -> Iterator[Claim]:
         """Yield the claim; where the study requires it, from the tests of cut-offs."""
-        if not self.find_asked(held.problem):
+        required = held.problem.required
+        if required is None or required.name != str(self):
             yield from super().claim(held, rule)
             return
-        tests, least = self._test(held, rule), read_required(held.problem)
+        tests, least = self._test(held, rule), required.value
         positive, classes = held.problem.positive, held.problem.task.classes
         label, second = classes[positive], classes[1 - positive]
         claim = Claim(self, rule.name, None, tests.delta, "", label=label)
@@ -267,22 +257,18 @@ class Precision(Quantity):
         yield foresee_rows(problem, self, delta, of=of, share=share)
 
 
-def read_required(problem: Problem) -> float:
-    """Return the least value that a study, which must require one, requires."""
-    assert problem.required is not None
-    return problem.required.value
-
-
 def try_cut_offs(held: HeldOutPredictions, predictive: PredictiveValue, score: Values) -> FixedSequence:
     """Return the tests of the value that a study requires, given the scores of the rows held out."""
-    problem, least, y = held.problem, read_required(held.problem), held.rows.y
+    problem, required, y = held.problem, held.problem.required, held.rows.y
+    assert required is not None
+    least = required.value
     delta, positive, X = held.delta / 2, problem.positive, problem.task.X
     sets = held.list_unlearned()
     scores = np.concatenate([member.model.predict(X[rows]).score for member, rows in sets])
     classes = np.concatenate([problem.task.y[rows] for _, rows in sets])
     cut_offs = fix_cut_offs(scores, classes, positive, predictive, least, len(y), delta)
     counts = count_cut_offs(score, y, cut_offs)
-    return FixedSequence(counts, predictive.require(least), delta)
+    return FixedSequence(counts, lambda wrong: predictive.compute_wrong(wrong) >= least, delta)
 
 
 def fix_cut_offs(

@@ -49,14 +49,14 @@ class ChosenCutOff(NamedTuple):
     Attributes:
         cut_off: of the scores; None if none is required, or none qualifies.
         lack: why none qualifies, as the end of a sentence; else "".
-        misses: for the class whose recall it guarantees, the held-out rows of it that it may miss, which
-            are counted as missed.
+        misses: the number of the class whose recall it guarantees, -1 if it is none's, and the held-out rows
+            of it that it may miss, which are counted as missed.
         n_tested: how many cut-offs were tested on the same rows; None if it was not found by tests.
     """
 
     cut_off: CutOff | None = None
     lack: str = ""
-    misses: tuple[int, int] | None = None  # number of the class, and rows
+    misses: tuple[int, int] = (-1, 0)
     n_tested: int | None = None
 
 
@@ -111,34 +111,21 @@ class Recall(Quantity):
         """Return the claim about one class, of which ``wrong`` are the rows in the order drawn."""
         of_all, together = share_recalls(held.problem)
         delta, label, who = of_all / together, held.problem.task.classes[number], rule.classifier()
-        errors, guaranteed = int(np.sum(wrong)), chosen.misses is not None and chosen.misses[0] == number
-        name = CLOPPER_PEARSON
-        if chosen.misses is not None and guaranteed:
-            errors = chosen.misses[1]
-            bound = bound_count(errors, len(wrong), delta, held.copies)
+        errors, of, n = 0 if chosen.lack else int(np.sum(wrong)), "wrong", len(wrong)
+        if guaranteed := chosen.misses[0] == number:
+            errors, of = chosen.misses[1], "may be missed by the cut-off chosen"
+            bound, name = bound_count(errors, n, delta, held.copies), CLOPPER_PEARSON
         elif chosen.n_tested is not None:
-            bound = bound_count(errors, len(wrong), delta / chosen.n_tested, held.copies)
+            bound = bound_count(errors, n, delta / chosen.n_tested, held.copies)
             name = f"{CLOPPER_PEARSON} for {chosen.n_tested} cut-offs together"
         else:
             bound, name = bound_wrong(held, wrong, delta)
-        claim = Claim(
-            self,
-            rule.name,
-            bound,
-            delta,
-            statement="",
-            label=label,
-            errors=0 if chosen.lack else errors,
-            rows=len(wrong),
-            cut_off=None if rule.cut_off is None else rule.cut_off.value,
-            guaranteed=guaranteed,
-        )
-        lack = "" if len(wrong) else f"there are no held-out rows of class {label!r}."
-        if lack := chosen.lack or lack:
+        claim = Claim(self, rule.name, bound, delta, "", label=label, errors=errors, rows=n)
+        claim = replace(claim, cut_off=rule.cut_off and rule.cut_off.value, guaranteed=guaranteed)
+        if lack := chosen.lack or ("" if n else f"there are no held-out rows of class {label!r}."):
             return claim.give_up(f"the {claim.name} of {who}", lack)
-        of = "may be missed by the cut-off chosen" if claim.guaranteed else "wrong"
         jointly = f"; jointly for the {together} classes with probability at least {format_level(of_all)}"
-        seen = f"holdout: {errors} of {len(wrong)} previously unused rows of class {label!r} {of}"
+        seen = f"holdout: {errors} of {n} previously unused rows of class {label!r} {of}"
         says = (
             f"the {claim.name} of {who} is {claim.says}: the probability that a new row of class {label!r} "
             "is classified correctly, whatever the share of this class"

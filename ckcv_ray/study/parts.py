@@ -277,29 +277,6 @@ class Where(NamedTuple):
         return f"{self.column}{self.sign}{self.value}"
 
 
-def parse_where(option: str, value: object) -> str:
-    """Return a condition such as "site=B" or "date>=2025-01-01" as it is written shortest; "" for none.
-
-    Raises:
-        InputError: it is none.
-    """
-    expect(option, value, str, "a condition such as 'site=B'")
-    if not str(value).strip():
-        return ""
-    return str(read_where(option, str(value)))
-
-
-def read_where(option: str, text: str) -> Where:
-    """Return a condition that is written as text; see ``parse_where``."""
-    found = WHERE_FORM.fullmatch(text)
-    if found is None:
-        raise InputError(
-            f"{option}={quote(text)}: expected a column and a value, site=B, or of times and numbers "
-            "date>=2025-01-01, which holds out the later ones"
-        )
-    return Where(*found.groups())
-
-
 class Certification(HasOptions):
     """A source of claims; its proof is in ``claims.certify``.
 
@@ -399,7 +376,8 @@ class Certification(HasOptions):
     @property
     def where(self) -> Where | None:
         """The condition by which rows are held out; None if they are drawn."""
-        return read_where("holdout_where", self.holdout_where) if self.holdout_where else None
+        found = WHERE_FORM.fullmatch(self.holdout_where)
+        return None if found is None else Where(*found.groups())
 
     def canonical(self, n: int) -> Self:
         """Return the canonical form for n rows, the same for all equivalent certifications."""
@@ -473,6 +451,18 @@ def _require(name: str, value: Any) -> str:
 def _answer(name: str, value: Any) -> str:
     expect(name, value, str, "a condition such as 'error<=0.05'")
     return str(parse_condition(name, value, known=("error",))) if value else ""
+
+
+def _where(name: str, value: Any) -> str:
+    expect(name, value, str, "a condition such as 'site=B'")
+    if not value.strip():
+        return ""
+    if (found := WHERE_FORM.fullmatch(value)) is None:
+        raise InputError(
+            f"{name}={quote(value)}: expected a column and a value, site=B, or of times and numbers "
+            "date>=2025-01-01, which holds out the later ones"
+        )
+    return "".join(found.groups())
 
 
 def _complete_claims(claims: tuple[str, ...], required: Condition | None, answer: str) -> tuple[str, ...]:
@@ -581,7 +571,7 @@ class Holdout(Certification):
         "Bound from held-out rows: clopper_pearson, or stevens (closer, by their order of draw).",
     )
     holdout_where: str = option(
-        "", parse_where, "Hold out by a column, named before any look: site=B, date>=2025-01-01."
+        "", _where, "Hold out by a column, named before any look: site=B, date>=2025-01-01."
     )
     answer: str = option("", _answer, "Answer only confident rows, with error<=0.05 proven for them.")
 

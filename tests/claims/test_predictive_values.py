@@ -26,7 +26,7 @@ scores = st.lists(st.integers(-4, 4).map(float), min_size=1, max_size=80)
 def make_tests(missed: int, flagged: int, rows: tuple[int, int] = (200, 1000)) -> FixedSequence:
     """A test of a PPV of at least 30 % at one cut-off."""
     counts = (Tally(0.0, (missed, flagged), rows),)
-    return FixedSequence(counts, PPV.require(0.3), 0.025)
+    return FixedSequence(counts, lambda wrong: PPV.compute_wrong(wrong) >= 0.3, 0.025)
 
 
 @given(scores, st.integers(0, 1), st.sampled_from([PPV, NPV]), st.randoms(use_true_random=False))

@@ -9,8 +9,9 @@ from claimed import SMALL, run
 from conftest import blobs
 
 from ckcv_ray.claims.certify import claim_random_member, weight
+from ckcv_ray.claims.judged import HeldOutPredictions
 from ckcv_ray.core.draws import Draws, hold_out
-from ckcv_ray.learners.ensemble import Ensemble, Member
+from ckcv_ray.learners.ensemble import Ensemble, Member, Models
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.study.study import Study
 from ckcv_ray.tables.task import Task
@@ -52,7 +53,7 @@ def test_weights_of_the_smallest_tables():
 def test_paper_claims_nothing_where_the_safe_bound_is_not_checked():
     problem = Problem.of(Study.paper(C=1.0, gamma=1.0, k=3, n_splits=2), blobs(18_001))
     members = (Member(3, split, None, (wrong, 0), (3000, 3000)) for split, wrong in enumerate((300, 320)))
-    claim = claim_random_member(problem, 3, Ensemble(tuple(members)))
+    claim = claim_random_member(HeldOutPredictions(problem, Models(Ensemble(tuple(members)))), 3)
     assert (claim.bound, claim.errors, claim.rows) == (1.0, 620, 12_000)
     assert "no bound" in claim.statement
 

@@ -219,7 +219,9 @@ class TestPpvRequired(OfClasses):
     def add(self, held: HeldOutPredictions, rows: Sequence[Row]) -> None:
         score, y = (np.array(values) for values in zip(*((row.score, row.y) for row in rows), strict=True))
         counts = count_cut_offs(score, y, (CutOff(2.0, 1), CutOff(1.0, 1)))
-        tests = FixedSequence(counts, self.quantity.require(0.55), held.delta / 2)
+        tests = FixedSequence(
+            counts, lambda wrong: self.quantity.compute_wrong(wrong) >= 0.55, held.delta / 2
+        )
         held.make_once((str(self.quantity), REFIT), lambda: tests)
 
 

@@ -13,6 +13,7 @@ from nearest_centroid import NearestCentroid
 
 from ckcv_ray import Execution, Result, Study, Task, load_run, report, verify
 from ckcv_ray.claims.certify import claim_random_member, weight
+from ckcv_ray.claims.judged import HeldOutPredictions
 from ckcv_ray.core.bounds.binomial import make_safe_table
 from ckcv_ray.learners.choice import Choice
 from ckcv_ray.learners.svm.learner import GaussianSVM
@@ -123,7 +124,7 @@ def test_paper_is_the_safe_bound_at_the_share_of_the_winner() -> None:
     settings = result.problem.settings_per_learner[number]
     said = f"A over {settings} x k candidates of {result.setting['learner']}, one of 2 learners, "
     assert said in c.first.statement
-    assert claim_random_member(result.problem, result.k, result.ensemble, number) == c.first
+    assert claim_random_member(HeldOutPredictions(result.problem, result.models), result.k, number) == c.first
 
 
 # failures
