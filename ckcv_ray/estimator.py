@@ -1,11 +1,11 @@
 """The estimator for users of scikit-learn: ``fit`` selects, refits and certifies, ``predict`` classifies."""
 
 from collections.abc import Callable, Mapping
-from functools import partial
-from inspect import Signature, signature
+from functools import partial, wraps
+from inspect import signature
 from math import nan
 from numbers import Integral
-from typing import Any, Self, cast
+from typing import Any, ParamSpec, cast
 from warnings import warn
 
 import numpy as np
@@ -54,6 +54,26 @@ CONDITION = (
 )
 
 
+Given = ParamSpec("Given")
+
+
+def _explain_unknown(init: Callable[Given, None]) -> Callable[Given, None]:
+    """Have a name that is no parameter refused before Python does, with what to write instead."""
+    known = [*signature(init).parameters][1:]
+
+    @wraps(init)
+    def checked(*args: Given.args, **named: Given.kwargs) -> None:
+        if unknown := [name for name in named if name not in known]:
+            raise InputError(
+                f"unknown parameter {unknown[0]!r} of {type(args[0]).__name__}, which has "
+                f"{', '.join(sorted(known))}; one of the learner is given as "
+                f'params={{"{unknown[0]}": ...}}{suggest(unknown[0], known)}'
+            )
+        init(*args, **named)
+
+    return checked
+
+
 class CKCVClassifier(ClassifierMixin, BaseEstimator):
     """Model selection by complete k-fold cross validation with tuned k, and a certificate.
 
@@ -98,18 +118,7 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
         result_: the ``Certified`` result.
     """
 
-    def __new__(cls, *args: object, **named: object) -> Self:
-        """Refuse a name that is no parameter before Python does, and say what to write instead."""
-        known = cls._get_param_names()
-        if cls.__init__ is not CKCVClassifier.__init__:
-            return cast("Self", super().__new__(cls))  # it takes names of its own
-        if unknown := [name for name in named if name not in known]:
-            raise InputError(
-                f"unknown parameter {unknown[0]!r} of {cls.__name__}, which has {', '.join(known)}; one of "
-                f'the learner is given as params={{"{unknown[0]}": ...}}{suggest(unknown[0], known)}'
-            )
-        return cast("Self", super().__new__(cls))
-
+    @_explain_unknown
     def __init__(
         self,
         learner: object = "svm",
@@ -135,14 +144,6 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
         self.backend = backend
         self.random_state = random_state
         self.rule = rule
-
-    # what ``inspect`` shows, which would be that of ``__new__``
-    __signature__ = Signature([*signature(__init__).parameters.values()][1:])
-
-    def __init_subclass__(cls, **more: object) -> None:
-        """Show the signature of a class that derives from this one as its own."""
-        super().__init_subclass__(**more)
-        cls.__signature__ = Signature([*signature(cls.__init__).parameters.values()][1:])
 
     def fit(
         self, X: object, y: ArrayLike, groups: ArrayLike | None = None, sample_weight: ArrayLike | None = None
@@ -417,13 +418,8 @@ def _cv_results(result: Certified) -> dict[str, object]:
         name: np.ma.MaskedArray(values, mask=[value is None for value in values.tolist()])
         for name, values in tiled.items()
     }
-    listed = [
-        {
-            **{name: values.data[i] for name, values in params.items() if not np.ma.getmaskarray(values)[i]},
-            "k": int(ks[i]),
-        }
-        for i in range(n)
-    ]
+    paths = problem.learner.space.paths
+    listed = [{**setting, "k": size.k} for size in problem.sizes for path in paths for setting in path]
     per_candidate = np.repeat([size.n_splits for size in problem.sizes], of_size)
     complete = np.sum(~np.isnan(scores), axis=0) == per_candidate
     mean, spread = np.full((2, n), nan)

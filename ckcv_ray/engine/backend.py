@@ -144,8 +144,7 @@ def session(execution: Execution, seconds: float = inf, single: bool = False) ->
     from ckcv_ray.engine import ray_backend
 
     with ray_backend.connect(execution.workers, address):
-        nodes = ray_backend.Nodes()
-        make = partial(ray_backend.RayBackend, execution.workers, execution.fit_timeout, nodes)
+        make = partial(ray_backend.RayBackend, execution.workers, execution.fit_timeout)
         recorder = ray_backend.remote_recorder if single else Recorder
         yield Session(make, recorder, ray_backend.MAX_CONCURRENT_STUDIES)
 

@@ -9,24 +9,21 @@ The cluster is one to join, or a local one on loopback, which requires a token. 
 metrics of the run at its metrics port.
 """
 
-import atexit
 import os
 import secrets
 import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from functools import cache, lru_cache
-from math import inf
+from functools import lru_cache
 from pathlib import Path
 from pickle import PicklingError
-from shutil import rmtree
-from tempfile import NamedTemporaryFile, mkdtemp
 from time import monotonic
 from typing import Any, cast
 
 import ray
 from ray._private import ray_constants
+from ray._raylet import AuthenticationTokenLoader  # type: ignore[attr-defined]  # its stub lacks it
 from ray.exceptions import RayActorError, RayError, RayTaskError
 from ray.util.metrics import Counter, Gauge
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
@@ -117,40 +114,20 @@ class RemoteRecorder(Recorder[Any]):
 _RecorderActor: Any = ray.remote(num_cpus=0)(RemoteRecorder)
 
 
-class Nodes:
-    """The nodes of the cluster, for the backends of one session: asking Ray takes a millisecond."""
-
-    def __init__(self) -> None:
-        self._asked, self._resources = -inf, list[dict[str, float]]()
-
-    def resources(self) -> list[dict[str, float]]:
-        """Return the resources of each live node with CPUs, as they were in the last ``POLL_SECONDS``."""
-        if monotonic() - self._asked > POLL_SECONDS:
-            self._asked = monotonic()
-            resources = (node["Resources"] for node in ray.nodes() if node["Alive"])
-            self._resources = [resource for resource in resources if "CPU" in resource]
-        return self._resources
-
-
 class RayBackend:
     """Evaluates batches as tasks of the Ray cluster that this process is connected to.
 
     Args:
         workers: number of batches evaluated at once; None for one per CPU.
         fit_timeout: seconds that one fit may take; None for any time.
-        nodes: shared by the backends of a session; None for its own.
     """
 
     name = "ray"
     least_seconds = 0.05
 
-    def __init__(
-        self, workers: int | None = None, fit_timeout: float | None = None, nodes: Nodes | None = None
-    ) -> None:
-        self.fit_timeout, self._nodes = fit_timeout, nodes or Nodes()
-        self._asked, self._need, self._looked = workers, 0, -inf
+    def __init__(self, workers: int | None = None, fit_timeout: float | None = None) -> None:
+        self.fit_timeout, self._asked = fit_timeout, workers
         self.workers = self.window = 1
-        self._count_workers()
         self._pending: dict[Any, Batch] = {}
         self._metrics = Metrics()
         self.listener: Listener | None = self._metrics.show
@@ -200,10 +177,10 @@ class RayBackend:
     def _count_workers(self) -> None:
         """Update the number of concurrent batches from the live nodes."""
         self._looked = monotonic()
-        nodes = self._nodes.resources()
-        cpus = places = sum(int(node["CPU"]) for node in nodes)
-        if self._need:
-            places = sum(min(int(n["CPU"]), int(n.get("memory", 0)) // self._need) for n in nodes)
+        resources = (node["Resources"] for node in ray.nodes() if node["Alive"])
+        nodes = [resource for resource in resources if "CPU" in resource]
+        cpus = sum(int(node["CPU"]) for node in nodes)
+        places = sum(min(int(n["CPU"]), int(n.get("memory", 0)) // self._need) for n in nodes)
         if nodes and not places:
             raise InputError(
                 f"a worker needs {self._need >> 20} MiB of memory for this table, and no node offers more "
@@ -272,19 +249,32 @@ class _Remote:
 
 
 PACKAGE = Path(__file__).resolve().parents[1]
+TOKENS = ("RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH")  # of a user
 
 
 @contextmanager
 def connect(workers: int | None, address: str) -> Iterator[None]:
-    """Connect to Ray for several backends; a Ray instance started here is shut down at the end."""
-    owns = not ray.is_initialized()
-    if owns:
-        _connect(workers, address)
+    """Connect to Ray for several backends; a Ray instance started here is shut down at the end.
+
+    A local Ray has a token of its own, in the environment of its processes: the file that Ray would make can
+    be read by everybody.
+    """
+    if ray.is_initialized():
+        yield
+        return
+    own = address == "local" and not any(map(os.environ.get, TOKENS))
+    known = AuthenticationTokenLoader.instance()
+    if own:
+        os.environ[TOKENS[0]] = secrets.token_hex(32)
+        known.reset_cache()
     try:
+        _connect(workers, address)
         yield
     finally:
-        if owns and ray.is_initialized():
-            ray.shutdown()
+        ray.shutdown()
+        if own:
+            del os.environ[TOKENS[0]]
+            known.reset_cache()
 
 
 def _connect(workers: int | None, address: str) -> None:
@@ -299,7 +289,6 @@ def _connect(workers: int | None, address: str) -> None:
         if "RAY_AUTH_MODE" not in os.environ:
             os.environ["RAY_AUTH_MODE"] = "token"
             ray._raylet.Config.initialize("")  # read again what Ray read on import
-        _secure_token()
     else:
         reach(address)
         if not {"site-packages", "dist-packages", "runtime_resources"} & set(PACKAGE.parts):  # a checkout
@@ -310,61 +299,3 @@ def _connect(workers: int | None, address: str) -> None:
         raise InputError(f"cannot join or start Ray at address={address!r}: {error}") from None
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, handler)
-
-
-def _secure_token() -> None:
-    """Make a token that only its owner can read; Ray would make a world-readable one.
-
-    It is kept where the environment says, else in ~/.ray, else in a temporary folder of this process.
-    """
-    if os.environ.get("RAY_AUTH_TOKEN") or os.environ.get("RAY_AUTH_TOKEN_PATH"):
-        return
-    home = os.environ.get("HOME") or os.devnull
-    try:
-        _private_token(Path(home) / ".ray")
-    except OSError:  # no home folder, or one that cannot be written
-        os.environ["RAY_AUTH_TOKEN_PATH"] = str(_temporary_token())
-
-
-def _private_token(folder: Path) -> Path:
-    """Return the token in a folder, made if missing; both are private for any umask."""
-    token = folder / "auth_token"
-    folder.mkdir(mode=0o700, exist_ok=True)
-    _allow(folder, 0o700)
-    if not token.exists():
-        with NamedTemporaryFile("w", dir=folder) as file:
-            file.write(secrets.token_hex(32))
-            file.flush()
-            with suppress(FileExistsError):
-                os.link(file.name, token)
-    _allow(token, 0o600)
-    with token.open() as file:  # raise here if Ray could not read it
-        file.read(1)
-    return token
-
-
-def _allow(path: Path, mode: int) -> None:
-    """Set the mode of a path unless it is set already, which also works on a read-only disk."""
-    if path.stat().st_mode & 0o777 != mode:
-        path.chmod(mode)
-
-
-@cache
-def _temporary_token() -> Path:
-    """Make a token in a private temporary folder, which is removed at exit."""
-    try:
-        folder = mkdtemp(prefix="ckcv-ray-")
-        atexit.register(_remove, folder, os.getpid())
-        return _private_token(Path(folder))
-    except OSError as error:
-        raise InputError(
-            f"HOME={os.environ.get('HOME')!r} cannot keep the token of a local Ray, nor can the "
-            f"temporary folder ({error}): set HOME or TMPDIR to a folder that can be written, or use the "
-            "serial backend"
-        ) from None
-
-
-def _remove(folder: str, process: int) -> None:
-    """Remove a folder, but not in a forked child of the process that made it."""
-    if os.getpid() == process:
-        rmtree(folder, ignore_errors=True)

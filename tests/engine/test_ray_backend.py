@@ -1,6 +1,5 @@
 """The Ray backend: lost batches are sent again, errors arrive as raised, no other may use our Ray."""
 
-import errno
 import os
 import re
 import subprocess
@@ -9,7 +8,6 @@ import tempfile
 import time
 import urllib.request
 from collections import deque
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -24,7 +22,7 @@ from ckcv_ray.engine.evaluate import Inputs, share
 from ckcv_ray.engine.queue import Batch
 from ckcv_ray.engine.race import RaceQueue
 from ckcv_ray.engine.ray_backend import MAX_ATTEMPTS, replacements
-from ckcv_ray.errors import InputError, StoreError
+from ckcv_ray.errors import StoreError
 from ckcv_ray.learners.svm.compile import _folders
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.storage.folder import RunFolder
@@ -86,82 +84,26 @@ def test_a_ray_of_our_own_listens_on_loopback_alone_and_keeps_its_token(tmp_path
         "from ray._private import worker\n"
         "worker.enable_token_auth_by_default = lambda: False\n"  # as earlier versions of Ray
         "import ray\n"
-        "opened = session(Execution('ray', 1)); opened.__enter__()\n"
-        "told = {node['NodeManagerAddress'] for node in ray.nodes()}\n"
-        "told.add(ray.get_runtime_context().gcs_address.split(':')[0])\n"
         "from ray._private.authentication.authentication_utils import is_token_auth_enabled\n"
-        "opened.__exit__(None, None, None); print(*told, is_token_auth_enabled(), ray.is_initialized())"
+        "tokens, told = [], set()\n"
+        "for _ in range(2):\n"
+        "    with session(Execution('ray', 1)):\n"
+        "        tokens.append(os.environ['RAY_AUTH_TOKEN'])\n"
+        "        assert ray.get(ray.remote(os.getenv).remote('RAY_AUTH_TOKEN')) == tokens[-1]\n"
+        "        told |= {node['NodeManagerAddress'] for node in ray.nodes()}\n"
+        "        told.add(ray.get_runtime_context().gcs_address.split(':')[0])\n"
+        "    assert 'RAY_AUTH_TOKEN' not in os.environ\n"
+        "assert len(set(tokens)) == 2 and {*map(len, tokens)} == {64}\n"
+        "os.environ['RAY_AUTH_TOKEN'] = given = 'f' * 64\n"
+        "with session(Execution('ray', 1)):\n"
+        "    assert os.environ['RAY_AUTH_TOKEN'] == given\n"
+        "print(*told, is_token_auth_enabled(), ray.is_initialized())"
     )
     plain = {key: value for key, value in os.environ.items() if not key.startswith("RAY_")}
     plain["HOME"] = str(tmp_path)
     done = subprocess.run([sys.executable, "-c", script], env=plain, capture_output=True, text=True)
     assert done.stdout.split() == ["127.0.0.1", "True", "False"], done.stderr
-    assert (tmp_path / ".ray" / "auth_token").stat().st_mode & 0o777 == 0o600
-
-
-def test_the_token_is_never_readable_to_others_and_never_replaced(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    token = tmp_path / ".ray" / "auth_token"
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.delenv("RAY_AUTH_TOKEN_PATH", raising=False)
-    before = os.umask(0)
-    try:
-        ray_backend._secure_token()
-    finally:
-        os.umask(before)
-    assert token.parent.stat().st_mode & 0o777 == 0o700
-    assert (token.stat().st_mode & 0o777, len(token.read_text())) == (0o600, 64)
-    token.write_text("one of the user's own")
-    token.chmod(0o644)
-    ray_backend._secure_token()
-    assert (token.stat().st_mode & 0o777, token.read_text()) == (0o600, "one of the user's own")
-    assert list(token.parent.iterdir()) == [token]
-    assert "RAY_AUTH_TOKEN_PATH" not in os.environ
-
-
-@pytest.fixture
-def own_token(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """No token of the environment before or after."""
-    for name in ("RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"):
-        monkeypatch.setenv(name, "")
-    ray_backend._temporary_token.cache_clear()
-    yield
-    ray_backend._temporary_token.cache_clear()
-
-
-@pytest.mark.parametrize("home", [None, "", "/dev/null", "/proc", "/no/such/home", "with a file"])
-def test_without_a_home_the_token_is_kept_in_a_private_folder(
-    home: str | None, tmp_path: Path, own_token: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / ".ray").write_text("no folder")
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    monkeypatch.delenv("HOME")
-    if home is not None:
-        monkeypatch.setenv("HOME", str(tmp_path) if home == "with a file" else home)
-    before = os.umask(0)
-    try:
-        ray_backend._secure_token()
-    finally:
-        os.umask(before)
-    token = Path(os.environ["RAY_AUTH_TOKEN_PATH"])
-    assert [one.stat().st_mode & 0o777 for one in (token.parent, token)] == [0o700, 0o600]
-    assert token.parent.parent == tmp_path
-    assert len(token.read_text()) == 64
-
-
-def test_with_no_place_at_all_for_the_token_it_says_how_to_go_on(
-    own_token: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(**options: str) -> str:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setenv("HOME", "/dev/null")
-    monkeypatch.setattr(ray_backend, "mkdtemp", full)
-    with pytest.raises(
-        InputError, match=r"HOME='/dev/null' cannot keep .*No space left.* set HOME or TMPDIR"
-    ):
-        ray_backend._secure_token()
+    assert not [*tmp_path.rglob("*token*")]
 
 
 ON_RAY = (
@@ -232,20 +174,24 @@ def of(environ: Path) -> list[str]:
         return []
 
 
-def test_ray_is_asked_for_its_nodes_once_by_all_backends_of_a_session(monkeypatch) -> None:
-    """And again after some seconds, since nodes come and go."""
-    asked, now = [], [100.0]
+def test_nodes_come_and_go(study: Study, task: Task, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are looked at now and then while batches are waited for."""
+    now = [100.0]
     alive = {"Alive": True, "Resources": {"CPU": 4.0, "memory": float(1 << 40)}}
     found = [alive, alive | {"Alive": False}, alive | {"Resources": {}}]
-    monkeypatch.setattr(ray_backend.ray, "nodes", lambda: asked.append(1) or found)
+    monkeypatch.setattr(ray_backend.ray, "nodes", lambda: found)
+    monkeypatch.setattr(ray_backend.ray, "put", id)
+    monkeypatch.setattr(ray_backend.ray, "wait", lambda pending, **options: ([], pending))
     monkeypatch.setattr(ray_backend, "monotonic", lambda: now[0])
-    nodes = ray_backend.Nodes()
-    assert [ray_backend.RayBackend(nodes=nodes).workers for _ in range(3)] == [4, 4, 4]
-    assert len(asked) == 1
+    backend = ray_backend.RayBackend()
+    backend.start(share(Problem.of(study, task)))
+    assert backend.workers == 4
     found.append(alive)
+    assert backend.wait() == []
+    assert backend.workers == 4
     now[0] += ray_backend.POLL_SECONDS + 1
-    assert [ray_backend.RayBackend(nodes=nodes).workers for _ in range(2)] == [8, 8]
-    assert len(asked) == 2
+    assert backend.wait() == []
+    assert backend.workers == 8
 
 
 some_paths = st.lists(st.tuples(st.integers(0, 9), st.integers(1, 9)), min_size=1, max_size=5, unique=True)

@@ -523,19 +523,17 @@ def complete_names(estimator: Estimator, setting: Mapping[str, object]) -> dict[
     known, every = estimator.get_params(deep=True), list_parameters(estimator)
     steps = known.get("steps")
     last = f"{steps[-1][0]}__" if isinstance(steps, list) and steps else ""
-    for name in setting:
+    named = dict[str, object]()
+    for name, value in setting.items():
         if name not in every:
             near = get_close_matches(name, every, n=3, cutoff=0.4) or sorted(every)[:8]
             raise InputError(
                 f"param {name!r} is not a parameter of {type(estimator).__name__}: did you mean "
                 f"{' or '.join(near)}?"
             )
-    return {
-        name if name in known else f"{last}{name}": INFINITE.get(value, value)
-        if isinstance(value, str)
-        else value
-        for name, value in setting.items()
-    }
+        full = name if name in known else f"{last}{name}"
+        named[full] = INFINITE.get(value, value) if isinstance(value, str) else value
+    return named
 
 
 def _is_default(value: Any, defaults: Mapping[str, Any], key: str) -> bool:
@@ -562,15 +560,12 @@ def find_path(name: str, kind: type) -> str:
 
 
 def _list_kinds(selector: Any) -> list[str]:
-    include, exclude = (
-        [
-            DTYPES.get(dtype) if isinstance(dtype, str | type) else None
-            for dtype in (given if isinstance(given, list | tuple) else [given])
-        ]
-        for given in (selector.dtype_include, selector.dtype_exclude)
-    )
-    chosen = ColumnKind if selector.dtype_include is None else include
-    without = () if selector.dtype_exclude is None else exclude
+    def find_kinds(given: Any) -> list[ColumnKind | None]:
+        listed = given if isinstance(given, list | tuple) else [given]
+        return [DTYPES.get(dtype) if isinstance(dtype, str | type) else None for dtype in listed]
+
+    chosen = [*ColumnKind] if selector.dtype_include is None else find_kinds(selector.dtype_include)
+    without = [] if selector.dtype_exclude is None else find_kinds(selector.dtype_exclude)
     if selector.pattern is not None or None in (*chosen, *without):
         raise InputError(
             "make_column_selector: columns are numbers, categories or dates: take one or more of number, "

@@ -70,7 +70,6 @@ SCHEMA_FILE = "schema.json"
 SUFFIX = ".npy"
 NO_DATE = (1980, 1, 1, 0, 0, 0)
 MAX_MODEL_BYTES = 1 << 30
-MAX_MODEL_DEPTH = 200
 CONSTANT = "sklearn.dummy:DummyClassifier"  # of training rows of a single class
 PARTS = (  # estimators that fits of others make by themselves
     *(CONSTANT, "sklearn.dummy:DummyRegressor", "sklearn.decomposition:KernelPCA"),
@@ -110,7 +109,7 @@ def pack(estimator: object) -> bytes:
     """
     import skops.io
 
-    every = [*_inside(estimator, set(), 0)]
+    every = [*_inside(estimator, set())]
     for metadata in [part.get_metadata() for part in every if find_library(part) == CATBOOST]:
         for name in {*PASSING} & {*metadata.keys()}:
             del metadata[name]
@@ -144,7 +143,7 @@ def unpack(content: bytes, classes: Sequence[str] | None = None) -> Estimator:
     import skops.io
 
     estimator: Estimator = skops.io.loads(content, trusted=trusted)
-    for part in _inside(estimator, set(), 0):
+    for part in _inside(estimator, set()):
         _check_object(part)
         if _finds_neighbours(part):
             part._tree = _build_search_tree(vars(part))
@@ -346,12 +345,10 @@ def _check_nodes(left: Any, right: Any, feature: Any, leaf: Any, n_features: int
         raise ValueError("a tree tests a column that does not exist")
 
 
-def _inside(value: Any, seen: set[int], depth: int) -> Iterator[Any]:
-    """Yield an object and all that it holds, each once."""
+def _inside(value: Any, seen: set[int]) -> Iterator[Any]:
+    """Yield an object and all that it holds, each once; what is nested very deeply raises RecursionError."""
     if id(value) in seen or isinstance(value, str | bytes | int | float | type | None):
         return
-    if depth > MAX_MODEL_DEPTH:
-        raise ValueError("it is nested too deeply")
     seen.add(id(value))
     yield value
     parts: Iterable[Any] = getattr(value, "__dict__", {}).values()
@@ -362,7 +359,7 @@ def _inside(value: Any, seen: set[int], depth: int) -> Iterator[Any]:
     elif isinstance(value, np.ndarray):
         parts = value.flat if value.dtype == object else ()
     for part in list(parts):
-        yield from _inside(part, seen, depth + 1)
+        yield from _inside(part, seen)
 
 
 def _canonical(content: bytes) -> bytes:
