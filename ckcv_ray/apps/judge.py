@@ -100,6 +100,10 @@ class Asked(NamedTuple):
             yield f"require={self.require} chooses a cut-off of the score: name --score, and no predictions"
         if (columns.weight is not None) != any(name.startswith(WEIGHTED) for name in claims):
             yield "weights are for claim=weighted_error:4, and it for them: name both, or leave both out"
+        if tested := [name for name in claims if name.startswith("answered")]:
+            yield f"claim={tested[0]} is tested at thresholds that other rows fix: leave it out"
+        if self.require.startswith(("ppv", "npv")):
+            yield f"require={self.require} is tested at cut-offs that other rows fix: name a --cut-off"
         if self.baseline is not None and self.clip is None:
             yield "a baseline is a number to be compared with: predict numbers, with --clip"
         if self.empty_wrong and claims != (ERROR,):
@@ -326,7 +330,7 @@ class Judgement(Compared):
     def _measure(self, claim: Claim) -> str:
         """Say what was measured of a claim, with its two-sided interval if it has one."""
         task, ends = self.held.problem.task, self._show_ends(claim)
-        on = f"{task.n:,} rows" if claim.quantity.is_mean else "rows"
+        on = f"{task.n:,} rows" if claim.errors is None else "rows"
         mean = self._average(self.held.predict(GIVEN).label)
         said = claim.quantity.measure(claim, on, mean, task)
         return f"{said}; {format_level(self.delta)} interval {ends}" if ends else said
@@ -426,5 +430,6 @@ def judge_table(table: pa.Table, columns: PredictionColumns, asked: Asked, sourc
     claims = tuple(replace(claim, statement=reword(claim.statement)) for claim in prove(held, 0))
     accepted = held.problem.certification.accepted
     units, has_losses = found.task.n_units, held.problem.has_losses
-    decisions = tuple(decide(condition, claims, units, has_losses) for condition in accepted)
+    known = [*map(held.count_known, claims)]
+    decisions = tuple(decide(condition, known, units, has_losses) for condition in accepted)
     return Judgement(held, found.task.classes, claims, tuple(claim_subgroups(held)), decisions)

@@ -6,7 +6,7 @@ claim (docs/theory/bounds.md, "A file of predictions").
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -67,11 +67,6 @@ class GivenPredictions(HeldOutPredictions):
             Problem(study, task, task, None, (), ""), Models(), predictions=predictions, baseline=baseline
         )
         for name, quantity in certification.quantities.items():
-            if quantity.answers or (certification.required and certification.required.kind.made_of):
-                raise InputError(
-                    f"{certification.name_source(name)} is tested at cut-offs that other rows fix, and a "
-                    "file has none: name one beforehand with --cut-off"
-                )
             if quantity.needs is not None and predictions.score is None:
                 raise InputError(
                     f"claim={name} is about scores, and there are none: name their column with --score"
@@ -165,6 +160,11 @@ class GivenPredictions(HeldOutPredictions):
             known = np.where(self.predictions.empty, -1, known)
         return Prediction(known, np.full(n, -1), np.full(n, np.nan) if score is None else score, np.ones(n))
 
+    def count_known(self, claim: Claim) -> Claim:
+        """Return a claim with its wrong rows that have a label: others count as wrong for its bound alone."""
+        empty = int(self.predictions.empty.sum())
+        return replace(claim, errors=(claim.errors or 0) - empty) if empty else claim
+
     def list_quantiles(self) -> list[str]:
         """Return the columns of numbers whose subgroups have their edges from these rows."""
         asked = map(parse_subgroup, self.problem.certification.subgroups)
@@ -175,6 +175,7 @@ class GivenPredictions(HeldOutPredictions):
         """Return the two-sided interval of what was measured of a claim, a share; None if there is none.
 
         It is Clopper-Pearson's of counts, and of losses the optimised bet from both sides at delta / 2 each.
+        Rows without a label may be right for the lower end.
         What follows from two recalls has their ends, at delta / 2 for each.
         """
         quantity = claim.quantity
@@ -187,7 +188,8 @@ class GivenPredictions(HeldOutPredictions):
             low, high = (quantity.compute(*side) for side in zip(*ends, strict=True))
             return low, high
         if quantity.is_binomial and not self.problem.has_losses:
-            return bound_both_sides(claim.part, claim.rows or 0, delta)
+            known, rows = self.count_known(claim), claim.rows or 0
+            return bound_both_sides(known.part, rows, delta)[0], bound_both_sides(claim.part, rows, delta)[1]
         if quantity.reference:
             return None
         counts = quantity.count(self, GIVEN)

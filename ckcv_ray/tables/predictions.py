@@ -13,9 +13,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ckcv_ray.core.arrays import Mask, Values
-from ckcv_ray.core.quantities import NUMBER, parse_subgroup
+from ckcv_ray.core.quantities import parse_subgroup
 from ckcv_ray.errors import InputError, pluralize, write_option
-from ckcv_ray.tables.columns import NOTHING_ASKED, Cells, Label, Schema, read_numbers
+from ckcv_ray.tables.columns import NOTHING_ASKED, Cells, Label, Schema, canonical_text, read_numbers
 from ckcv_ray.tables.read import index_names
 from ckcv_ray.tables.target import ClassTarget, Target, encode_classes, find_known, match_labels, read_labels
 from ckcv_ray.tables.task import Task, check_column, check_purpose, compute_salt, find_groups, join_copies
@@ -134,7 +134,7 @@ def _read_labels(
         predicted = predicted.filter(pa.array(find_known(predicted, columns.prediction, ClassTarget.gaps)))
         labels = pa.chunked_array([*labels.cast(pa.string()).chunks, *predicted.cast(pa.string()).chunks])
     classes, known_y = encode_classes(labels, name)
-    if len(classes) > MAX_LABELS and all(NUMBER.fullmatch(str(label)) for label in classes):
+    if len(classes) > MAX_LABELS and all(canonical_text(str(each)).startswith("number ") for each in classes):
         raise InputError(
             f"column {name!r} holds {len(classes):,} different numbers: to predict numbers, name the largest "
             "error that counts with --clip, such as --clip 50"

@@ -12,6 +12,7 @@ from scipy.stats import binomtest
 from ckcv_ray import InputError, Study, Task, clopper_pearson, judge
 from ckcv_ray.apps.judge import Judgement
 from ckcv_ray.core.bounds.betting import bound_by_optimised_bet
+from ckcv_ray.core.bounds.binomial import bound_both_sides
 
 WORDS = np.array(["well", "sick"])
 # Printed by R's binom.test: for the example of its help page (Conover 1971, p. 97), and published ones.
@@ -154,6 +155,11 @@ def test_rows_without_a_label_count_as_wrong_if_asked() -> None:
     assert (claim.errors, claim.rows) == (errors, 100)
     assert claim.gate is not None
     assert claim.gate.lost >= 7  # every constant has them right
+    known = errors - 7
+    low, high = judge(holes, predicted, empty_wrong=True).find_interval(claim) or (0.0, 0.0)
+    assert (low, high) == (bound_both_sides(known, 100, 0.05)[0], bound_both_sides(errors, 100, 0.05)[1])
+    (met,) = judge(holes, predicted, empty_wrong=True, accept="error<=0.06").decisions
+    assert (met.met, met.refuted) == (False, False)  # the rows without a label may be right
     with pytest.raises(InputError, match="claim nothing else"):
         judge(holes, predicted, empty_wrong=True, claim="sensitivity")
 
@@ -190,7 +196,8 @@ REFUSED = {
     "arrays have different numbers of rows": {"score": [0.5]},
     "auc is for two classes": dict.fromkeys(("y", "predicted"), np.arange(400.0))
     | {"clip": 5, "claim": "auc"},
-    "400 different numbers: to predict numbers, name the largest": {"y": np.arange(400.0)},
+    "400 different numbers: to predict numbers, name the largest": {"y": np.arange(400.0) / 7},
+    "claim=answered_error is tested at thresholds": {"claim": "answered_error"},
     "is one for two classes, and there are 3": {"y": np.arange(400) % 3, "score": draw()[2]},
 }
 
