@@ -25,7 +25,7 @@ from ckcv_ray.learners.base import Learner
 from ckcv_ray.learners.ensemble import Ensemble
 from ckcv_ray.learners.sklearn.paths import EstimatorLearner
 from ckcv_ray.learners.svm.learner import GaussianSVM
-from ckcv_ray.records.record import Records
+from ckcv_ray.records.record import Outcome, Records
 from ckcv_ray.runs.certified import Certified, bound_error
 from ckcv_ray.runs.progress import watch_run
 from ckcv_ray.runs.run import Job, Work, check_job, compute, run_work
@@ -270,7 +270,9 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self)
         result = self.result_
-        work = Work(result.problem, locate("folder", folder), records=result.records)
+        work = Work(
+            result.problem, locate("folder", folder), known=(Outcome(cast(Records, result.records), (), ()),)
+        )
         run_work(work, Execution(self.backend))
 
     def __sklearn_tags__(self) -> Any:

@@ -7,9 +7,8 @@ import sys
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
-from inspect import signature
 from tempfile import NamedTemporaryFile
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 import pyarrow as pa
 import typer
@@ -61,7 +60,8 @@ def check_thousands(mark: str) -> str:
     return mark
 
 
-DataSource = Annotated[str, make_argument("DATA", SOURCES, check_source)]
+DATA = make_argument("DATA", SOURCES, check_source)
+DataSource = Annotated[str, DATA]
 
 
 def make_reading(
@@ -159,52 +159,43 @@ def declare_types(
 
 
 class Chosen(NamedTuple):
-    """Columns that were read, and which of them are what."""
+    """What is said of a table: which of its columns are what, and how it is read."""
 
-    columns: Columns
     roles: Roles
-    source: str
     asked: DeclaredTypes
     reading: Reading
 
-    def read(self, study: AnyStudy, source: str | None) -> tuple[Task, TestRows | None]:
-        """Return the task and test rows, of a source if one is named, else of the named set.
+    def read(self, source: str, study: AnyStudy, test: str | None = None) -> tuple[Task, TestRows | None]:
+        """Return the task of a table for a study, and say how many rows are left out; and test rows.
+
+        The latter are of another table, if one is named, else of the named set; a procedure has none.
 
         Raises:
             InputError: the data cannot be read or learned from.
         """
-        task, rows = self.task(study), self.columns.test
-        if source:
-            columns = read_columns(source, self.reading.adapt(source))
-            rows = columns.learn if columns.test is None else columns.test
-        test = make_test_rows(rows, task)
-        if source and rows is not None and not task.schema.plain and (unseen := task.read(rows).unseen):
-            say(unseen)
-        return task, test
-
-    def task(self, study: AnyStudy) -> Task:
-        """Return the task of these columns for a study, and say how many rows are left out.
-
-        Raises:
-            InputError: they cannot be learned from.
-        """
-        table, column = self.columns.learn, study.column
-        roles = self.roles._replace(numbers=study.predicts_numbers, split_by=column)
-        allow_singletons = isinstance(study, Procedure)
-        task = Task.from_table(table, roles, self.asked, self.source, allow_singletons, self.reading)
+        columns, scores, numbers = (
+            read_columns(source, self.reading),
+            isinstance(study, Procedure),
+            study.predicts_numbers,
+        )
+        table, roles = columns.learn, self.roles._replace(numbers=numbers, split_by=study.column)
+        task = Task.from_table(table, roles, self.asked, source, scores, self.reading)
         if task.n < table.num_rows:
             found = GapWords.of(table[task.target.name], task.target.name, ~task.find_labelled(table))
             said, keeping = found.describe_labels()
-            kept = "" if study.predicts_numbers else keeping
+            kept = "" if numbers else keeping
             say(f"rows without {task.target.name!r} left out: {said}; {task.n:,} are learned from{kept}")
-        return task
+        rows = read_new_rows(test, self.reading.adapt(test)) if test else None if scores else columns.test
+        test_rows = make_test_rows(rows, task)
+        if test and not task.schema.plain and (unseen := task.read(rows).unseen):
+            say(unseen)
+        return task, test_rows
 
 
 @with_options(asked=declare_types, reading=make_reading)
 def choose_columns(
     asked: DeclaredTypes,
     reading: Reading,
-    source: DataSource,
     target: str | None = make_option("Column to predict.", "target, y, label or class"),
     features: str | None = make_option("Columns to learn from, such as age,dose.", "all others"),
     drop: str | None = make_option("Columns to leave out, such as id,name."),
@@ -217,25 +208,10 @@ def choose_columns(
         None, "--id", help="Column that names the rows; not learned from.", rich_help_panel=COLUMNS
     ),
 ) -> Chosen:
-    """Read columns, and which of them are what, from options.
-
-    Raises:
-        InputError: the data cannot be read.
-    """
-    columns = read_columns(source, reading)
+    """Collect which columns are what, and how they are read."""
     roles = Roles(target, _names(features), _names(drop), group, weight=weight, id=row_id)
-    return Chosen(columns, roles, source, asked, reading)
+    return Chosen(roles, asked, reading)
 
-
-def choose_if_named(**given: Any) -> Chosen | None:
-    """Read columns as ``choose_columns`` does, if a table is named."""
-    return None if given["source"] is None else choose_columns(**given)
-
-
-_declared = signature(choose_columns)
-choose_if_named.__signature__ = _declared.replace(  # type: ignore[attr-defined]
-    parameters=[p.replace(default=None) if p.name == "source" else p for p in _declared.parameters.values()]
-)
 
 TEST = make_option(
     "Rows to measure the finished ensemble on: a table or a named set.",

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, cast
 
 import typer
 
@@ -26,8 +26,9 @@ from ckcv_ray.errors import InputError, plain, pluralize
 from ckcv_ray.runs import tries
 from ckcv_ray.runs.load import is_finished, load, reopen, replay
 from ckcv_ray.runs.result import Result
-from ckcv_ray.runs.run import TRY, Job, Work, assess, check_job, compute, find_result
-from ckcv_ray.storage.files import write_atomically
+from ckcv_ray.runs.run import TRY, Job, Work, assess, check_job, compute, find_result, run_work
+from ckcv_ray.runs.scored import Scored, rank_entries
+from ckcv_ray.storage.files import locate, write_atomically
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.storage.log import Log
 from ckcv_ray.study.parts import Budget, Paper, Race
@@ -36,13 +37,15 @@ from ckcv_ray.study.study import Execution, Procedure, Study, format_toml
 from ckcv_ray.tables.task import Task
 from ckcv_ray.validation import as_path, parse_seconds
 
+SERIAL = Execution("serial")
 HOUR, LONG = 3600.0, 600.0
 MAX_TRIED = 6
-OF_PLAN = {"as_json", "rows", "try_for", "workers", "write_study"}  # a run lacks them, or has them otherwise
+OF_PLAN = {"--json", "--rows", "--try", "--workers", "--write-study"}  # a run has them not, or otherwise
 
 
 @with_options(execution=options.make_execution, study=options.make_study, chosen=data.choose_columns)
 def run(
+    source: data.DataSource,
     study: Study,
     chosen: data.Chosen,
     execution: Execution,
@@ -66,7 +69,7 @@ def run(
         ckcv run houses.csv --target price --learner ridge --clip 50
     """
     study = limit_time(study, budget)
-    task, rows = chosen.read(study, test)
+    task, rows = chosen.read(source, study, test)
     folder = out or options.choose_folder(task.source, "run", Problem.of(study, task).run_id)
     work = check_job(Job(study, task, folder, rows))
     if retry_failed:
@@ -75,38 +78,35 @@ def run(
     data.show_result(result, folder, as_json, details)
 
 
-TRY_FOR = typer.Option(
-    None,
-    "--try",
-    help="Time for a first look at the rows to learn from, such as 30s: who stands best there, and the line "
-    "that starts the run.",
-)
-TRY_BESIDE = make_option(
-    "With --try: folder of the run, beside which the try is recorded.",
-    "named after the table",
-    check=options.check_run_place,
-)
-SHOW = make_option("What is to be proven, such as sensitivity>=0.9: how many rows it takes. Without DATA.")
-TRUE = make_option(
-    "True values to assume with --show: 0.95,0.97, or for ppv and npv 0.9:0.99 (both recalls).",
-    "some that are better than --show asks for",
-)
-
-
-@with_options(workers=options.parse_workers, study=options.make_study, chosen=data.choose_if_named)
+@with_options(workers=options.parse_workers, study=options.make_study, chosen=data.choose_columns)
 def plan(
     study: Study,
-    chosen: data.Chosen | None,
+    chosen: data.Chosen,
     workers: tuple[int, ...],
     ctx: typer.Context,
+    source: Annotated[str | None, data.DATA] = None,
     test: str | None = data.TEST,
-    try_for: str | None = TRY_FOR,
+    try_for: str | None = typer.Option(
+        None,
+        "--try",
+        help="Time for a first look at the rows to learn from, such as 30s: who stands best there, and the "
+        "line that starts the run.",
+    ),
     rows: int | None = make_option(
         "With --try: rows to look at, such as 1000.", "all to learn from", "Execution"
     ),
-    out: str | None = TRY_BESIDE,
-    show: str | None = SHOW,
-    true: str | None = TRUE,
+    out: str | None = make_option(
+        "With --try: folder of the run, beside which the try is recorded.",
+        "named after the table",
+        check=options.check_run_place,
+    ),
+    show: str | None = make_option(
+        "What is to be proven, such as sensitivity>=0.9: how many rows it takes. Without DATA."
+    ),
+    true: str | None = make_option(
+        "True values to assume with --show: 0.95,0.97, or for ppv and npv 0.9:0.99 (both recalls).",
+        "some that are better than --show asks for",
+    ),
     write_study: Path | None = make_option(
         "TOML file to write, with every option of the study, for --study.", panel="Study"
     ),
@@ -124,20 +124,23 @@ def plan(
         ckcv plan patients.csv --target outcome --write-study mine.toml
         ckcv plan patients.csv --target outcome --try 30s
     """
+    given = _list_given(ctx)
     if show is not None:
-        _check_alone(ctx)
-        output.show(*show_rows(show, true, study.delta), as_json)
-        return
-    if chosen is None or true is not None:
+        if others := [name for name in given if name not in ("--show", "--true", "--delta", "--json")]:
+            raise InputError(
+                "--show takes --true, --delta and --json alone, and counts independent rows (judge one row "
+                f"of a group, whose rows may be wrong together): leave out {', '.join(others)}"
+            )
+        return output.show(*show_rows(show, true, study.delta), as_json)
+    if source is None or true is not None:
         raise InputError('give DATA, or instead of it --show "sensitivity>=0.9"; --true belongs to --show')
     for name, value in {"rows": rows, "out": out}.items():
         if value is not None and try_for is None:
             raise InputError(f"{name}={value} is for a first look: add try_for=30s, or leave it out")
-    task, _ = chosen.read(study, test)
-    tried: dict[str, Any] = {}
-    said: list[str] = []
+    task, _ = chosen.read(source, study, test)
+    tried, said = dict[str, Any](), list[str]()
     if try_for is not None:
-        study, tried, said = _take_first_look(ctx, study, task, try_for, rows, out)
+        study, tried, said = _take_first_look(given, study, task, try_for, rows, out)
     problem = Problem.of(study, task)
     say(*data.describe_reading(problem))
     _say_cautions(problem)
@@ -151,12 +154,20 @@ def plan(
         *(f"{name:<15}{text}" for name, text in planned.costs.items()),
         *_suggest(planned),
         *planned.list_needs(),
+        *said,
     ]
-    output.show(planned.to_json() | tried, "\n".join([*lines, *said]), as_json)
+    return output.show(planned.to_json() | tried, "\n".join(lines), as_json)
+
+
+def _list_given(ctx: typer.Context) -> dict[str, Any]:
+    """Return the values that a command was given, by option, or by DATA."""
+    sources = {p: getattr(ctx.get_parameter_source(str(p.name)), "name", "") for p in ctx.command.params}
+    listed = [parameter for parameter, source in sources.items() if source == "COMMANDLINE"]
+    return {"DATA" if p.name == "source" else p.opts[0]: ctx.params[str(p.name)] for p in listed}
 
 
 def _take_first_look(
-    ctx: typer.Context, study: Study, task: Task, try_for: str, rows: int | None, out: str | None
+    given: Mapping[str, Any], study: Study, task: Task, try_for: str, rows: int | None, out: str | None
 ) -> tuple[Study, dict[str, Any], list[str]]:
     """Try the learners that are named, or the usual ones, and record it beside the run that is planned.
 
@@ -169,81 +180,60 @@ def _take_first_look(
             f"try_for={try_for} looks at rows to learn from, and certify={study.certify} judges every row: "
             "leave it out, or choose certify=holdout"
         )
-    named = _is_given(ctx, "learner") or _is_given(ctx, "study") or study.learner != Study().learner
+    named = "--learner" in given or "--study" in given or study.learner != Study().learner
     asked = study if named else study.replace(learner=tries.USUAL)
     say(f"trying {', '.join(asked.learner.by_label)} for up to {duration(seconds)}")
     with say_what_is_saved(None) as signals, signals:
-        found = tries.look(asked, problem, seconds, rows, signals.stop)
-        if not named:
-            study = study.replace(learner=found.ranked[0][0].learner)
-            problem = Problem.of(study, task)
+        work = tries.look(asked, problem, seconds, rows, signals.stop)
+        scored = cast(Scored, run_work(work, SERIAL))
+        best = rank_entries(scored, scored.scores[0])[0][0].learner
+        study = study if named else study.replace(learner=best)
+        problem = Problem.of(study, task)
         beside = "" if out is None else out[: out.rfind("/") + 1]
-        folder = options.number_folder(f"{beside}{TRY}{problem.run_id}", found.work.problem.run_id)
-        found.record(folder)
-    line = _write_line(ctx, problem, {} if named else {"learner": found.ranked[0][0].learner})
-    values, lines = _describe_try(found, problem)
+        folder = options.number_folder(f"{beside}{TRY}{problem.run_id}", scored.run_id)
+        run_work(work._replace(folder=locate("out", folder)), SERIAL)
+    planned = {option: value for option, value in given.items() if option not in OF_PLAN}
+    planned |= {} if named else {"--learner": best}
+    resolved = problem.study.options()
+    planned |= {"--holdout-share": resolved["holdout_share"], "--seed": resolved["seed"]}
+    words = ["ckcv", "run", planned.pop("DATA")]
+    for option, value in planned.items():
+        for each in value if isinstance(value, list | tuple) else [value]:  # it may be repeated
+            words += [option] if each is True else [option, str(each)]
+    line = shlex.join(words)
+    late = [label for label in asked.learner.by_label if label not in scored.problem.learners]
+    values, lines = _describe_try(scored, late, problem)
     lines += [f"recorded in    {folder}", f"start the run  {line}"]
-    return study, {"line": line, "try": values | {"folder": folder, "plans": problem.run_id}}, lines
+    values |= {"folder": folder, "plans": problem.run_id}
+    return study, {"line": line, "try": values}, lines
 
 
-def _write_line(ctx: typer.Context, problem: Problem, chosen: Mapping[str, str]) -> str:
-    """Return the line that runs what a command plans: its options, what was ``chosen``, and the hold-out."""
-    study = problem.study.options()
-    fixed = {name: str(study[name]) for name in ("holdout_share", "seed")} | dict(chosen)
-    words = ["ckcv", "run"]
-    for parameter in sorted(ctx.command.params, key=lambda each: each.param_type_name):  # arguments first
-        name = str(parameter.name)
-        if name in fixed or (name not in OF_PLAN and _is_given(ctx, name)):
-            given = fixed.get(name, ctx.params[name])
-            for value in given if isinstance(given, list | tuple) else [given]:  # it may be repeated
-                words += [parameter.opts[0]] * (parameter.param_type_name == "option")
-                words += [str(value)] * (value is not True)
-    return shlex.join(words)
-
-
-def _describe_try(found: tries.Try, problem: Problem) -> tuple[dict[str, Any], list[str]]:
+def _describe_try(scored: Scored, late: list[str], problem: Problem) -> tuple[dict[str, Any], list[str]]:
     """Return what a try has shown and what the run is expected to prove, as values and as lines."""
-    scored, (best, figures), score = found.scored, found.ranked[0], found.scored.scores[0]
+    score, constant = scored.scores[0], tries.score_constant(problem, scored.scores[0])
+    ranked = rank_entries(scored, score)
     wrong, error = problem.task.target.word("wrong", "off on average"), make_error(problem)
-    means = {entry.name: of.mean for entry, of in found.ranked[:MAX_TRIED]} | {"a constant": found.constant}
+    means = {entry.name: of.mean for entry, of in ranked[:MAX_TRIED]} | {"a constant": constant}
     shown = {name: f"{error.format_measured(mean / score.largest)} {wrong}" for name, mean in means.items()}
-    shown |= dict.fromkeys(found.late, "has not finished a split")
+    shown |= dict.fromkeys(late, "has not finished a split")
     width, splits = max(map(len, shown)), pluralize(scored.computed.n_splits, "split")
-    claims, expected = tries.expect_run(found, problem), list[str]()
+    best, claims, expected = ranked[0][0].name, tries.expect_run(scored, problem), list[str]()
     for claim in claims:
         of = "" if claim.label is None else f" of class {claim.label!r}"
         seen = f"if {claim.errors or 0:,} of {claim.rows or 0:,} held-out rows{of} are wrong"
         seen = "or closer, if rows held out are predicted as well" if problem.has_losses else seen
         sentence = claim.quantity.word(claim.quantity.quoted, claim, problem.task)
-        if figures.mean >= found.constant or (claim.gate is not None and not claim.gate.passed):
+        if ranked[0][1].mean >= constant or (claim.gate is not None and not claim.gate.passed):
             sentence = "nothing can be quoted, since it is not proven better than a constant"
-        expected.append(f"expected       {sentence} ({format_level(claim.delta)}), {seen}")
-    expected = expected or [
-        "expected       not said: a try counts wrong rows, and the study claims nothing of them"
-    ]
-    values = {"late": found.late, "constant": found.constant, "expected": [c.to_json() for c in claims]}
+        expected.append(f"{sentence} ({format_level(claim.delta)}), {seen}")
+    unknown = "not said: a try counts wrong rows, and the study claims nothing of them"
+    values = {"late": late, "constant": constant, "expected": [c.to_json() for c in claims]}
     return scored.to_json() | values, [
         f"tried          {scored.task.n:,} of {pluralize(problem.task.n, 'row')} to learn from, in {splits}",
         *(f"  {name:<{width}}  {figure}" for name, figure in shown.items()),
-        f"stands best    {best.name}, {shown[best.name]}; no claim: nothing was judged",
-        *dict.fromkeys(expected),
+        f"stands best    {best}, {shown[best]}; no claim: nothing was judged",
+        *(f"expected       {each}" for each in dict.fromkeys(expected or [unknown])),
     ]
-
-
-def _is_given(ctx: typer.Context, name: str) -> bool:
-    source = ctx.get_parameter_source(name)
-    return source is not None and source.name == "COMMANDLINE"
-
-
-def _check_alone(ctx: typer.Context) -> None:
-    """Refuse options that ``--show`` does not use."""
-    given = [p for p in ctx.command.params if _is_given(ctx, str(p.name))]
-    names = ["DATA" if p.name == "source" else p.opts[0] for p in given]
-    if others := [name for name in names if name not in ("--show", "--true", "--delta", "--json")]:
-        raise InputError(
-            "--show takes --true, --delta and --json alone, and counts independent rows (judge one row of a "
-            f"group, whose rows may be wrong together): leave out {', '.join(others)}"
-        )
 
 
 def _write_study(file: Path, study: Study) -> None:
@@ -434,6 +424,7 @@ def _confirm(expected: forecast.Estimate, execution: Execution, yes: bool, limit
 
 @with_options(execution=options.make_execution, study=options.make_procedure, chosen=data.choose_columns)
 def evaluate(
+    source: data.DataSource,
     study: Procedure,
     chosen: data.Chosen,
     execution: Execution,
@@ -459,7 +450,7 @@ def evaluate(
         ckcv evaluate patients.csv --target outcome --refit best --out runs/model
         ckcv evaluate houses.csv --target price --learner ridge --measure rmse,r2
     """
-    task = chosen.task(study)
+    task, _ = chosen.read(source, study)
     problem = Problem.of(study, task)
     folder = out or options.choose_folder(task.source, "scores", problem.run_id)
     is_finished(problem, RunFolder(folder))  # refuses a folder of something else before columns are shown

@@ -31,7 +31,7 @@ from ckcv_ray.engine.queue import Listener
 from ckcv_ray.engine.worker import LostError, compute_apart
 from ckcv_ray.errors import CKCVError, InputError, StoreError, plain
 from ckcv_ray.learners.sklearn.spec import HERE, list_foreign
-from ckcv_ray.records.record import Outcome, Records
+from ckcv_ray.records.record import Outcome
 from ckcv_ray.runs.certified import Certified
 from ckcv_ray.runs.finish import finish, measure
 from ckcv_ray.runs.load import is_finished, read_result, reopen
@@ -186,7 +186,7 @@ class Work(NamedTuple):
     expected: Estimate | None = None  # what ``estimate`` returned, if it was already called
     stop: Stop = never  # asked between batches; True interrupts the run, and keeps what is done
     keep: bool = False  # whether the result is to have the records of all evaluations
-    records: Records | None = None  # of evaluations that need not be computed
+    known: tuple[Outcome, ...] = ()  # evaluations that need not be computed
 
 
 def run(
@@ -454,8 +454,7 @@ def _run(job: Work, opened: Session) -> Result:
         recorder.open()
         if expected is not None:
             recorder.add_trial(expected.outcomes)
-        if job.records is not None:
-            recorder.add(Outcome(job.records, (), ()))
+        recorder.add_trial(job.known)
         work(backend, recorder, job.listen, job.stop)
         if not problem.scores and recorder.begin_again():  # rows are judged by what has been tried twice
             work(backend, recorder, job.listen, job.stop)

@@ -91,7 +91,7 @@ def test_the_line_gives_the_planned_run(
     assert ckcv(*words)[0] == 0
     assert started == [planned["try"]["plans"]]
     assert list_tries() == [f"try-{planned['try']['plans']}"]
-    assert planned["try"]["splits"] == 5
+    assert (planned["try"]["splits"], planned["try"]["late"]) == (5, [])
     assert len(planned["try"]["entries"]) == n_tried
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +15,8 @@ from ckcv_ray.core.bounds.binomial import clopper_pearson
 from ckcv_ray.engine.worker import LostError
 from ckcv_ray.errors import RunError
 from ckcv_ray.runs import tries
-from ckcv_ray.runs.run import TRY, assess, never, run_job
+from ckcv_ray.runs.run import TRY, assess, never, run_job, run_work
+from ckcv_ray.runs.scored import Scored, rank_entries
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.tables.task import Roles
 
@@ -53,10 +54,9 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Time]:
     return make
 
 
-def look(
-    study: Study = STUDY, task: Task = TASK, seconds: float = 30.0, rows: int | None = None
-) -> tries.Try:
-    return tries.look(study, Problem.of(study, task), seconds, rows, never)
+def look(study: Study = STUDY, task: Task = TASK, rows: int | None = None, out: Path | None = None) -> Scored:
+    work = tries.look(study, Problem.of(study, task), 30.0, rows, never)
+    return cast(Scored, run_work(work._replace(folder=out and str(out)), SERIAL))
 
 
 def list_values(result: Any) -> list[Any]:
@@ -81,12 +81,10 @@ def test_time_decides_how_much_is_shown_and_each_figure_is_that_of_the_procedure
 ) -> None:
     time = clock(*seconds)
     found = look()
-    assert list(found.scored.problem.learners) == kept
-    assert found.late == tuple(label for label in STUDY.learner.by_label if label not in kept)
-    assert found.scored.computed.n_splits == n_splits
+    assert list(found.problem.learners) == kept
+    assert found.computed.n_splits == n_splits
     assert time.now <= 30
-    assert list_values(found.scored) == list_values(assess(found.work.problem.procedure, found.scored.task))
-    assert [of.mean for _, of in found.ranked] == sorted(of.mean for _, of in found.ranked)
+    assert list_values(found) == list_values(assess(found.study, found.task))
 
 
 def test_what_was_begun_in_a_split_that_did_not_end_is_not_shown(clock: Callable[..., Time]) -> None:
@@ -99,7 +97,7 @@ def test_what_was_begun_in_a_split_that_did_not_end_is_not_shown(clock: Callable
     tries.compute_apart = slower  # undone with the clock
     found = look()
     assert time.asked[-1] == (2, 2)
-    assert (found.scored.computed.n_splits, found.late) == (2, ())
+    assert (found.computed.n_splits, len(found.problem.learners)) == (2, 3)
 
 
 @pytest.mark.parametrize(("n", "cure"), [(120, "allow more time"), (3200, "--rows 1000")])
@@ -140,10 +138,9 @@ def test_its_folder_can_be_read_and_holds_learning_rows_alone(
     clock(1, 1)
     study = Study.of(learner="tree,linear", k=(3,), n_splits=2, fill="mean", seed=3)
     task = Task.from_table(make_table(), roles)
-    found, learned = look(study, task, rows=rows), Problem.of(study, task).task
-    found.record(str(tmp_path / "try"))
+    found, learned = look(study, task, rows, tmp_path / "try"), Problem.of(study, task).task
     read = load_scores(tmp_path / "try")
-    assert list_values(read) == list_values(found.scored)
+    assert list_values(read) == list_values(found)
     assert read.execution["fits"] == 10
     seen, learned_from = ({*each.X[:, 2]} for each in (read.task, learned))
     assert seen <= learned_from
@@ -170,8 +167,7 @@ def test_the_run_that_it_is_for_judges_no_row_that_was_seen_and_others_say_so(
 ) -> None:
     clock(1)
     task = TASK if values == "distinct" else Task.of(np.round(TASK.X), TASK.labelled(TASK.y))
-    found, problem = look(RUN, task), Problem.of(RUN, task)
-    found.record(str(tmp_path / f"{TRY}{problem.run_id}"))
+    look(RUN, task, out=tmp_path / f"{TRY}{Problem.of(RUN, task).run_id}")
     assert find_seen(RUN, task, tmp_path / "run") == []
     others = [RUN.replace(seed=1), RUN.replace(holdout_share=0.7)]
     for number, other in enumerate(others):
@@ -216,9 +212,10 @@ def test_numbers_are_compared_by_the_clipped_error(clock: Callable[..., Time]) -
     task = Task.of(X, X[:, 0] + 5, numbers=True)
     study = Study.of(learner="forest_regressor,ridge", clip=2, k=(3,), n_splits=2)
     found = look(study, task)
-    (best, figures), _ = found.ranked
-    assert (best.learner, found.scored.scores[0].name) == ("ridge", "clipped:2.0")
-    assert figures.mean < 0.1 < found.constant < 2
-    (claim,) = tries.expect_run(found, Problem.of(study, task))
+    (score,), problem = found.scores, Problem.of(study, task)
+    (best, figures), _ = rank_entries(found, score)
+    assert (best.learner, score.name) == ("ridge", "clipped:2.0")
+    assert figures.mean < 0.1 < tries.score_constant(problem, score) < 2
+    (claim,) = tries.expect_run(found, problem)
     assert claim.bound is not None
     assert figures.mean / 2 < claim.bound < 0.2
