@@ -58,24 +58,21 @@ def _describe_folder(address: str, written: float) -> ListedRun:
         if folder.finished:
             found = load(address)
             state = "finished" if found.complete else "provisional"
-            result = describe_outcome(found)
+            result = _describe_result(found)
     except CKCVError as error:
         state = "unreadable" if isinstance(error, LackingError | UnreachableError) else "damaged"
         return ListedRun(address, command, target, rows, state, "", date, str(error))
     return ListedRun(address, command, target, rows, state, result, date, "")
 
 
-def describe_outcome(result: Result) -> str:
+def _describe_result(result: Result) -> str:
     """Return in a few words what may be quoted of a finished study, or its best scores."""
-    if not isinstance(result, Certified):
-        scored = cast(Scored, result)
-        score = scored.scores[0]
-        entry, figures = rank_entries(scored, score)[0]
+    if isinstance(result, Scored):
+        score = result.scores[0]
+        entry, figures = rank_entries(result, score)[0]
         return f"{score.name} {figures.mean:.4g} ({entry.name})"
-    if find_quoted(result)[0] is None:
-        return "nothing can be quoted"
-    first = result.claims[0]
-    return f"{first.name} {first.says}"
+    claim = find_quoted(cast(Certified, result))[0]
+    return "nothing can be quoted" if claim is None else f"{claim.name} {claim.says}"
 
 
 HEADINGS: tuple[str, ...] = ("folder", "made by", "target", "rows", "state", "result", "last written")

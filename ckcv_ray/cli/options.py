@@ -24,10 +24,11 @@ from ckcv_ray.learners.base import ANY
 from ckcv_ray.learners.sklearn.learner import BOOSTING
 from ckcv_ray.learners.sklearn.spec import BOOSTERS
 from ckcv_ray.storage.files import open_files
+from ckcv_ray.storage.folder import STUDY, RunFolder
 from ckcv_ray.study.options import list_parts
 from ckcv_ray.study.study import AnyStudy, Execution, Procedure, Study, read_toml
 from ckcv_ray.tables.objects import is_address, parse_address
-from ckcv_ray.validation import as_path, boolean, parse_folds
+from ckcv_ray.validation import as_path, boolean
 
 MAX_FOLDERS = 999  # named after one table
 IN_JOB = "RAY_JOB_CONFIG_JSON_ENV_VAR"  # set by Ray in the processes of a job
@@ -125,19 +126,6 @@ def _take(given: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in given.items() if value is not None}
 
 
-def parse_workers(
-    workers: str = make_option(
-        "Numbers of workers to estimate the time for, such as 1,16.", "1,8,64,512", value="1,8,64,512"
-    ),
-) -> tuple[int, ...]:
-    """Parse numbers of workers from a,b,c.
-
-    Raises:
-        InputError: one is not a whole number.
-    """
-    return parse_folds(workers, "workers")
-
-
 def choose_folder(source: str, ending: str, run_id: str) -> str:
     """Return a folder in the working directory for a run, named after its table.
 
@@ -165,8 +153,6 @@ def number_folder(name: str, run_id: str) -> str:
 
 def find_run_id(folder: str) -> str | None:
     """Return the identity of the run in a folder; None if there is none that can be read."""
-    from ckcv_ray.storage.folder import RunFolder  # which takes long to import
-
     with suppress(StoreError):
         if (identity := RunFolder(folder).identity()) is not None:
             return identity.run_id
@@ -184,10 +170,8 @@ def check_run_place(out: str | None) -> str | None:
     """
     if out is None:
         return None
-    from ckcv_ray.storage import folder  # which takes long to import
-
     path = check_out(out)
-    if not is_address(path) and not (files := folder.RunFolder(path).files).exists(folder.STUDY):
+    if not is_address(path) and not (files := RunFolder(path).files).exists(STUDY):
         files.check_writable()
     return path
 

@@ -43,7 +43,11 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r")  # start of a cell that a spreadsheet
 class Output(NamedTuple):
     """Where predictions are written: to a file, or to standard output as CSV."""
 
-    out: Path | None = make_option("File to write, .csv or .parquet, or -.", "CSV on standard output")
+    out: Path | None = make_option(
+        "File to write, .csv or .parquet, or -.",
+        "CSV on standard output",
+        check=lambda out: None if str(out) == "-" else out,
+    )
     csv_safe: bool = make_flag(
         "--csv-safe",
         "Put an apostrophe before labels that a spreadsheet would execute: those that begin with = + - "
@@ -54,40 +58,35 @@ class Output(NamedTuple):
     )
 
     @property
-    def path(self) -> Path | None:
-        """The file; None for standard output."""
-        return None if str(self.out) == "-" else self.out
-
-    @property
     def is_csv(self) -> bool:
         """Whether they are written as CSV."""
-        return self.path is None or self.path.suffix == ".csv"
+        return self.out is None or self.out.suffix == ".csv"
 
     def check(self, folder: str, source: str) -> None:
         """Raise InputError if predictions of a source cannot be written to the file, before they are made."""
-        if self.path is None:
+        if self.out is None:
             return
-        if as_path("out", self.path).suffix not in (".csv", ".parquet"):
-            raise InputError(f"out={str(self.path)!r}: the name has to end in .csv or .parquet")
+        if as_path("out", self.out).suffix not in (".csv", ".parquet"):
+            raise InputError(f"out={str(self.out)!r}: the name has to end in .csv or .parquet")
         if self.csv_safe and not self.is_csv:
             raise InputError(
-                f"csv_safe is for CSV files, and out={str(self.path)!r} is not one: leave one of them out"
+                f"csv_safe is for CSV files, and out={str(self.out)!r} is not one: leave one of them out"
             )
         files, file = RunFolder(folder).files, Path(source)
-        if not is_named(source) and file.exists() and self.path.exists() and self.path.samefile(file):
-            raise InputError(f"out={str(self.path)!r} is the file to predict: choose another name")
-        check_page(files, self.path, PREDICTIONS, are_predictions)
+        if not is_named(source) and file.exists() and self.out.exists() and self.out.samefile(file):
+            raise InputError(f"out={str(self.out)!r} is the file to predict: choose another name")
+        check_page(files, self.out, PREDICTIONS, are_predictions)
 
     def write(self, table: pa.Table, folder: RunFolder) -> None:
         """Write predictions."""
         stream: Any = results()
-        sink = pa.output_stream(stream.buffer) if self.path is None else pa.BufferOutputStream()
+        sink = pa.output_stream(stream.buffer) if self.out is None else pa.BufferOutputStream()
         if self.is_csv:
             csv.write_csv(_escape_text(table, self.csv_safe), sink, CSV)
         else:
             parquet.write_table(table, sink)
-        if self.path is not None:
-            write_page(folder.files, self.path, sink.getvalue(), PREDICTIONS, are_predictions)
+        if self.out is not None:
+            write_page(folder.files, self.out, sink.getvalue(), PREDICTIONS, are_predictions)
 
 
 def are_predictions(file: Path) -> bool:

@@ -15,9 +15,8 @@ from ckcv_ray.cli.output import keep_results_apart, results, say
 from ckcv_ray.errors import RunError
 from ckcv_ray.storage.files import open_files
 
-STOP_SIGNAL_NAMES = ("SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1")  # schedulers send the last before they kill
-STOPS = tuple(getattr(signal, name) for name in STOP_SIGNAL_NAMES if hasattr(signal, name))
-MAY_BE_IGNORED = {"SIGHUP", "SIGUSR1"}  # as by nohup
+MAY_BE_IGNORED = (signal.SIGHUP, signal.SIGUSR1)  # the first as by nohup
+STOPS = (signal.SIGINT, signal.SIGTERM, *MAY_BE_IGNORED)  # schedulers send the last before they kill
 STOPPING = b"stopping: saving completed work (repeat to stop at once)\n"
 GRACE_SECONDS = 10.0  # for a fit to end by itself after a first signal
 REPEAT_SECONDS = 0.3  # a signal to a group of processes also comes from the one that forwards it
@@ -71,8 +70,8 @@ class Signals:
 
 def list_stop_signals() -> list[signal.Signals]:
     """Return the signals that ask a command to stop, without those that it was started to ignore."""
-    ignored = [number for number in STOPS if signal.getsignal(number) == signal.SIG_IGN]
-    return [number for number in STOPS if number not in ignored or number.name not in MAY_BE_IGNORED]
+    ignored = [number for number in MAY_BE_IGNORED if signal.getsignal(number) == signal.SIG_IGN]
+    return [number for number in STOPS if number not in ignored]
 
 
 @contextmanager

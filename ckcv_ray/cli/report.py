@@ -147,7 +147,6 @@ def fill_form(
         _check_suffix("answers", answers, forms.ANSWER_SUFFIXES)
         given = forms.parse_answers(Path(answers).name, read_text("answers", answers))
     run = RunFolder(folder)
-    run.require(Study.kind)
     check_page(run.files, out, "a form")
     result = load(folder, Study.kind)
     if not result.task.classes:

@@ -35,12 +35,13 @@ from ckcv_ray.study.parts import Budget, Paper, Race
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.study.study import Execution, Procedure, Study, format_toml
 from ckcv_ray.tables.task import Task
-from ckcv_ray.validation import as_path, parse_seconds
+from ckcv_ray.validation import as_path, parse_folds, parse_seconds
 
 SERIAL = Execution("serial")
 HOUR, LONG = 3600.0, 600.0
 MAX_TRIED = 6
-OF_PLAN = {"--json", "--rows", "--try", "--workers", "--write-study"}  # a run has them not, or otherwise
+WORKERS = "1,8,64,512"
+OF_PLAN = {"DATA", "--json", "--rows", "--try", "--workers", "--write-study"}  # a run takes others
 
 
 @with_options(execution=options.make_execution, study=options.make_study, chosen=data.choose_columns)
@@ -78,20 +79,27 @@ def run(
     data.show_result(result, folder, as_json, details)
 
 
-@with_options(workers=options.parse_workers, study=options.make_study, chosen=data.choose_columns)
+TRY_FOR = typer.Option(
+    None,
+    "--try",
+    help="Time for a first look at the rows to learn from, such as 30s: who stands best there, and the line "
+    "that starts the run.",
+)
+SHOW = make_option("What is to be proven, such as sensitivity>=0.9: how many rows it takes. Without DATA.")
+TRUE = make_option(
+    "True values to assume with --show: 0.95,0.97, or for ppv and npv 0.9:0.99 (both recalls).",
+    "some that are better than --show asks for",
+)
+
+
+@with_options(study=options.make_study, chosen=data.choose_columns)
 def plan(
     study: Study,
     chosen: data.Chosen,
-    workers: tuple[int, ...],
     ctx: typer.Context,
     source: Annotated[str | None, data.DATA] = None,
     test: str | None = data.TEST,
-    try_for: str | None = typer.Option(
-        None,
-        "--try",
-        help="Time for a first look at the rows to learn from, such as 30s: who stands best there, and the "
-        "line that starts the run.",
-    ),
+    try_for: str | None = TRY_FOR,
     rows: int | None = make_option(
         "With --try: rows to look at, such as 1000.", "all to learn from", "Execution"
     ),
@@ -100,12 +108,10 @@ def plan(
         "named after the table",
         check=options.check_run_place,
     ),
-    show: str | None = make_option(
-        "What is to be proven, such as sensitivity>=0.9: how many rows it takes. Without DATA."
-    ),
-    true: str | None = make_option(
-        "True values to assume with --show: 0.95,0.97, or for ppv and npv 0.9:0.99 (both recalls).",
-        "some that are better than --show asks for",
+    show: str | None = SHOW,
+    true: str | None = TRUE,
+    workers: str = make_option(
+        "Numbers of workers to estimate the time for, such as 1,16.", WORKERS, value=WORKERS
     ),
     write_study: Path | None = make_option(
         "TOML file to write, with every option of the study, for --study.", panel="Study"
@@ -124,20 +130,11 @@ def plan(
         ckcv plan patients.csv --target outcome --write-study mine.toml
         ckcv plan patients.csv --target outcome --try 30s
     """
-    given = _list_given(ctx)
+    given, counts = _list_given(ctx), parse_folds(workers, "workers")
+    _check_together(given)
     if show is not None:
-        if others := [name for name in given if name not in ("--show", "--true", "--delta", "--json")]:
-            raise InputError(
-                "--show takes --true, --delta and --json alone, and counts independent rows (judge one row "
-                f"of a group, whose rows may be wrong together): leave out {', '.join(others)}"
-            )
         return output.show(*show_rows(show, true, study.delta), as_json)
-    if source is None or true is not None:
-        raise InputError('give DATA, or instead of it --show "sensitivity>=0.9"; --true belongs to --show')
-    for name, value in {"rows": rows, "out": out}.items():
-        if value is not None and try_for is None:
-            raise InputError(f"{name}={value} is for a first look: add try_for=30s, or leave it out")
-    task, _ = chosen.read(source, study, test)
+    task, _ = chosen.read(given["DATA"], study, test)
     tried, said = dict[str, Any](), list[str]()
     if try_for is not None:
         study, tried, said = _take_first_look(given, study, task, try_for, rows, out)
@@ -146,17 +143,8 @@ def plan(
     _say_cautions(problem)
     if write_study is not None:
         _write_study(write_study, study)
-    planned = forecast.plan_problem(problem, workers)
-    lines = [
-        *_describe_default(problem, planned.effort),
-        planned.counts,
-        *(f"scaling        {sentence}" for sentence in problem.scaling),
-        *(f"{name:<15}{text}" for name, text in planned.costs.items()),
-        *_suggest(planned),
-        *planned.list_needs(),
-        *said,
-    ]
-    return output.show(planned.to_json() | tried, "\n".join(lines), as_json)
+    planned = forecast.plan_problem(problem, counts)
+    return output.show(planned.to_json() | tried, "\n".join(_describe_plan(problem, planned) + said), as_json)
 
 
 def _list_given(ctx: typer.Context) -> dict[str, Any]:
@@ -166,8 +154,24 @@ def _list_given(ctx: typer.Context) -> dict[str, Any]:
     return {"DATA" if p.name == "source" else p.opts[0]: ctx.params[str(p.name)] for p in listed}
 
 
+def _check_together(given: dict[str, Any]) -> None:
+    """Refuse options of ``ckcv plan`` that do not go together."""
+    if "--show" in given:
+        if others := [name for name in given if name not in ("--show", "--true", "--delta", "--json")]:
+            raise InputError(
+                "--show takes --true, --delta and --json alone, and counts independent rows (judge one row "
+                f"of a group, whose rows may be wrong together): leave out {', '.join(others)}"
+            )
+    elif "DATA" not in given or "--true" in given:
+        raise InputError('give DATA, or instead of it --show "sensitivity>=0.9"; --true belongs to --show')
+    elif "--try" not in given and (of_try := [name for name in ("--rows", "--out") if name in given]):
+        raise InputError(
+            f"{of_try[0]} {given[of_try[0]]} is for a first look: add --try 30s, or leave it out"
+        )
+
+
 def _take_first_look(
-    given: Mapping[str, Any], study: Study, task: Task, try_for: str, rows: int | None, out: str | None
+    given: dict[str, Any], study: Study, task: Task, try_for: str, rows: int | None, out: str | None
 ) -> tuple[Study, dict[str, Any], list[str]]:
     """Try the learners that are named, or the usual ones, and record it beside the run that is planned.
 
@@ -192,20 +196,24 @@ def _take_first_look(
         beside = "" if out is None else out[: out.rfind("/") + 1]
         folder = options.number_folder(f"{beside}{TRY}{problem.run_id}", scored.run_id)
         run_work(work._replace(folder=locate("out", folder)), SERIAL)
-    planned = {option: value for option, value in given.items() if option not in OF_PLAN}
-    planned |= {} if named else {"--learner": best}
-    resolved = problem.study.options()
-    planned |= {"--holdout-share": resolved["holdout_share"], "--seed": resolved["seed"]}
-    words = ["ckcv", "run", planned.pop("DATA")]
-    for option, value in planned.items():
-        for each in value if isinstance(value, list | tuple) else [value]:  # it may be repeated
-            words += [option] if each is True else [option, str(each)]
-    line = shlex.join(words)
+    resolved, chosen = problem.study.options(), {} if named else {"--learner": best}
+    fixed = {"--holdout-share": resolved["holdout_share"], "--seed": resolved["seed"]}
+    line = _write_line(given | chosen | fixed)
     late = [label for label in asked.learner.by_label if label not in scored.problem.learners]
     values, lines = _describe_try(scored, late, problem)
     lines += [f"recorded in    {folder}", f"start the run  {line}"]
     values |= {"folder": folder, "plans": problem.run_id}
     return study, {"line": line, "try": values}, lines
+
+
+def _write_line(planned: Mapping[str, Any]) -> str:
+    """Return the line that runs what was planned with these options."""
+    words = ["ckcv", "run", planned["DATA"]]
+    for option, value in planned.items():
+        for each in value if isinstance(value, list | tuple) else [value]:  # it may be repeated
+            if option not in OF_PLAN:
+                words += [option] if each is True else [option, str(each)]
+    return shlex.join(words)
 
 
 def _describe_try(scored: Scored, late: list[str], problem: Problem) -> tuple[dict[str, Any], list[str]]:
@@ -247,15 +255,23 @@ def _write_study(file: Path, study: Study) -> None:
     say(f"study file: {file}")
 
 
-def _describe_default(problem: Problem, effort: int | None) -> list[str]:
-    """Return lines that say what was decided where options did not: certification, search and k."""
-    k, held = [size.k for size in problem.sizes], problem.held
+def _describe_plan(problem: Problem, planned: forecast.Plan) -> list[str]:
+    """Return lines that say what was decided where options did not, and what the study takes."""
+    k, held, effort = [size.k for size in problem.sizes], problem.held, planned.effort
     rows = "" if held is None else f": {len(held):,} of {pluralize(problem.all_rows.n, 'row')} held out"
     folds = f"{pluralize(len(k), 'fold size')} from {k[0]} to {k[-1]:,}"
     kind = "exact race" if effort is None else f"rounds within a budget, effort {effort:,}"
     if effort is not None and effort >= problem.n_evaluations:
         kind = f"exact race, since an effort of {effort:,} pays for everything"
-    return [f"certified by   {problem.study.certify}{rows}", f"selection      {kind}, {folds}"]
+    return [
+        f"certified by   {problem.study.certify}{rows}",
+        f"selection      {kind}, {folds}",
+        planned.counts,
+        *(f"scaling        {sentence}" for sentence in problem.scaling),
+        *(f"{name:<15}{text}" for name, text in planned.costs.items()),
+        *_suggest(planned),
+        *planned.list_needs(),
+    ]
 
 
 def _suggest(planned: forecast.Plan) -> list[str]:

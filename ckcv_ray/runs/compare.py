@@ -335,16 +335,16 @@ def compare(
     if predictions is not None:
         sides.append(_take_predictions(results[0], predictions, judged))
     known = _find_learned(sides)
-    judged, (run, against) = judged.select(~known), (side.select(~known) for side in sides)
+    kept, (run, against) = judged.columns.filter(pa.array(~known)), (side.select(~known) for side in sides)
     for name in groups:
-        check_column(name, judged.columns.column_names, " for the groups")
-    units = Units.read(judged.columns, groups)  # of a row the loss is 0 or 1, of a group the mean of its rows
+        check_column(name, kept.column_names, " for the groups")
+    units = Units.read(kept, groups)  # of a row the loss is 0 or 1, of a group the mean of its rows
     losses = [average_by_group(side.wrong, units.row_units) for side in (run, against)]
-    draws = Draws(results[0].study.seed, compute_salt(judged.columns, groups)).at(*JUDGED)
+    draws = Draws(results[0].study.seed, compute_salt(kept, groups)).at(*JUDGED)
     differences = (losses[0] - losses[1])[draws.make_generator().permutation(len(losses[0]))]
     answers = [list(map(str, side.predicted)) for side in (run, against)]
     answer = json.dumps([question.no_worse, name_groups(groups), question.delta, answers])
-    digests = judged.tables, *judged.list_digests(sides), hashlib.sha256(answer.encode()).hexdigest()
+    digests = judged.tables, *judged.list_digests(sides, ~known), hashlib.sha256(answer.encode()).hexdigest()
     use = uses.make_use(*digests, f"{run.name}, {against.name}", question.uses, question.delta)
     asked = differences, question.shared_delta, question.no_worse, question.group is not None
     verdict = paired.judge_differences(*asked)
@@ -373,20 +373,14 @@ class JudgedRows(NamedTuple):
     digests: list[NDArray[np.uint64]]
     cautions: list[str]  # how many rows were left out
 
-    def select(self, rows: NDArray[np.bool_]) -> "JudgedRows":
-        """Return some of the rows."""
-        return self._replace(
-            columns=self.columns.filter(pa.array(rows)),
-            rows=[X[rows] for X in self.rows],
-            digests=[digests[rows] for digests in self.digests],
-        )
-
-    def list_digests(self, sides: list[Side]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-        """Return the digests of the rows by all columns, and by those that a run has learned from.
+    def list_digests(
+        self, sides: list[Side], kept: NDArray[np.bool_]
+    ) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+        """Return the digests of the rows that are kept, by all columns, and by those that a run learned from.
 
         There are none by columns in which rows are often equal.
         """
-        (rows, *learned), nothing = self.digests, np.empty(0, np.uint64)
+        (rows, *learned), nothing = [each[kept] for each in self.digests], np.empty(0, np.uint64)
         _, counts = np.unique(rows, return_counts=True)
         discrete = counts[counts > 1].sum() > uses.MAX_TWINS * len(rows)
         telling = [each for each, side in zip(learned, sides, strict=False) if not side.discrete]
@@ -505,7 +499,7 @@ def _describe_equal_rows(judged: JudgedRows, left_out: NDArray[np.bool_], sides:
             "learned from, as rows of these columns often do: if they are the same examples, nothing is "
             "proven"
         )
-    if repeated := count_repeated(judged.rows[0], judged.task):
+    if repeated := count_repeated(judged.rows[0][~left_out], judged.task):
         yield (
             f"caution: {repeated:,} judged rows equal another one: if they are the same example, it counts "
             "once"

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from math import exp, fsum
 from os import PathLike
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -36,7 +35,7 @@ from ckcv_ray.storage import stream as streams
 from ckcv_ray.storage.folder import CERTIFICATE, RunFolder
 from ckcv_ray.storage.stream import MAX_OF_IDENTIFIER, STREAM, Header, LiveRow, Stream
 from ckcv_ray.study.parts import Holdout
-from ckcv_ray.tables.columns import Cells, Label, list_distinct, suggest_column
+from ckcv_ray.tables.columns import Cells, Label, NewRows, list_distinct, suggest_column
 from ckcv_ray.tables.questions import count_repeated, find_known
 from ckcv_ray.tables.task import check_column, find_groups, join_copies
 from ckcv_ray.validation import expect, quote
@@ -201,11 +200,9 @@ class WatchedRun:
 
     def to_json(self) -> dict[str, object]:
         """Return it as JSON values."""
-        values = {name: getattr(self, name) for name in ("run_id", "stream", "by", "unit", "delta")}
-        counts = {"rows": self.rows, "added": self.added, "head": self.head or None, "alarm": self.alarm}
         findings = [finding.to_json() for finding in self.findings]
-        said = {"notes": list(self.notes), "conditions": list(CONDITIONS)}
-        return {**values, **counts, "findings": findings, **said}
+        said = {"notes": list(self.notes), "conditions": list(CONDITIONS), "alarm": self.alarm}
+        return {**vars(self), "head": self.head or None, "findings": findings, **said}
 
     def summary(self) -> str:
         """Return it for people."""
@@ -409,14 +406,16 @@ def read_live_rows(
             "class, make a new run: every row of it is wrong, whatever was predicted, and without these rows "
             "the error looks smaller than it is"
         ) from None
-    predicted, made = _read_predictions(result, rule, table, prediction, identifiers)
+    there = table.num_rows and set(task.features) <= set(names)
+    read = task.read(table) if there else None
+    predicted, made = _read_predictions(result, rule, table, read, prediction, identifiers)
     groups = _read_groups(table, result, before)
     batch = before[-1].batch + 1 if before else 0
     cells = zip(identifiers, predicted.tolist(), truth.tolist(), groups, strict=True)
     rows = tuple(
         LiveRow(name, task.classes[of], task.classes[is_], group, batch) for name, of, is_, group in cells
     )
-    return rows, (*notes, *made, *_note_known(result, table))
+    return rows, (*notes, *made, *(() if read is None else _note_known(result, read)))
 
 
 def _read_names(table: pa.Table, column: str) -> list[str]:
@@ -432,7 +431,7 @@ def _read_names(table: pa.Table, column: str) -> list[str]:
 
 
 def _read_predictions(
-    result: Certified, rule: Rule, table: pa.Table, name: str, identifiers: list[str]
+    result: Certified, rule: Rule, table: pa.Table, read: NewRows | None, name: str, identifiers: list[str]
 ) -> tuple[Classes, list[str]]:
     """Return the predicted classes, and a sentence if they are made here, or are not those of the rule."""
     task = result.task
@@ -446,8 +445,7 @@ def _read_predictions(
             )
         given = np.asarray(task.target.read(table, name), np.int32)
         notes = list[str]()  # whether they are those of the rule, if it draws nothing and features are there
-        if rule.name != "random" and set(task.features) <= set(table.column_names) and len(given):
-            read = task.read(table)
+        if rule.name != "random" and read is not None:
             again = rule.predict(result.models, read.X[~read.bad]).label
             if differing := int(np.sum(again != given[~read.bad])):
                 notes.append(
@@ -486,13 +484,9 @@ def _read_groups(table: pa.Table, result: Certified, before: tuple[LiveRow, ...]
     return groups
 
 
-def _note_known(result: Certified, table: pa.Table) -> Iterator[str]:
+def _note_known(result: Certified, read: NewRows) -> Iterator[str]:
     """Yield a caution for rows that the run knows, and one for rows that are equal."""
-    task = result.problem.every_row
-    if not set(task.features) <= set(table.column_names) or not table.num_rows:
-        return
-    read = result.task.read(table)
-    X = read.X[~read.bad]
+    task, X = result.problem.every_row, read.X[~read.bad]
     if known := int(find_known(X, task).sum()):
         yield (
             f"CAUTION: {known:,} of {pluralize(len(X), 'row')} equal a row that the run has learned from or "
@@ -508,11 +502,12 @@ def _note_known(result: Certified, table: pa.Table) -> Iterator[str]:
 def _judge_rows(
     result: Certified, watched: tuple[Watched, ...], rows: tuple[LiveRow, ...], file: str | Path
 ) -> tuple[Finding, ...]:
-    numbers = {_key(label): number for number, label in enumerate(result.task.classes)}
+    # 1, 1.0 and True are equal in Python, and not as labels
+    numbers = {(type(label), label): number for number, label in enumerate(result.task.classes)}
+    labels, given = [row.label for row in rows], [row.prediction for row in rows]
     try:
         truth, predicted = (
-            np.array([numbers[_key(value)] for value in values], np.intp)
-            for values in ((row.label for row in rows), (row.prediction for row in rows))
+            np.array([numbers[type(v), v] for v in each], np.intp) for each in (labels, given)
         )
     except KeyError as unknown:
         raise StoreError(f"{file} is damaged: {unknown.args[0][1]!r} is no class of the run") from None
@@ -526,8 +521,3 @@ def _judge_rows(
         judge_losses(quantity, losses[chosen], batches[chosen])
         for quantity, chosen in zip(watched, of_class, strict=True)
     )
-
-
-def _key(label: Any) -> tuple[type, Any]:
-    """Return what tells a label from all others: 1, 1.0 and True are equal in Python."""
-    return type(label), label

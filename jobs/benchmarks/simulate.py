@@ -28,7 +28,6 @@ import ray
 import typer
 
 from ckcv_ray import Execution, Study, read_task
-from ckcv_ray.cli.options import parse_workers
 from ckcv_ray.core.arrays import Values
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.engine.backend import session
@@ -39,6 +38,7 @@ from ckcv_ray.engine.race import RaceQueue
 from ckcv_ray.engine.ray_backend import IN_FLIGHT, RayBackend
 from ckcv_ray.records.record import Outcome
 from ckcv_ray.study.problem import Problem
+from ckcv_ray.validation import parse_folds
 
 TRIED = 200  # batches that are sent to be measured
 CALLS = 30  # calls of which the median counts
@@ -273,7 +273,7 @@ def main(
     splits = max(1, round(fits / (len(tried.sizes) * tried.n_settings)))
     made_up = measure(Problem.of(study.replace(n_splits=splits), task))
     lines = []
-    for count in parse_workers(workers):
+    for count in parse_folds(workers, "workers"):
         costs = measure_ray(made_up, IN_FLIGHT * count)
         result = simulate(made_up, count, costs)
         efficiency, driver = result.work / count / result.seconds, result.driver / result.seconds
