@@ -40,10 +40,10 @@ def make_option(
     text: str,
     shown: str | None = None,
     panel: str | None = None,
-    check: Callable[[Given], Given] | None = None,
+    check: Callable[..., object] | None = None,
     value: object = None,
 ) -> Any:
-    """Declare an option of a default value that is shown as ``shown``; ``check`` refuses values."""
+    """Declare an option of a default value that is shown as ``shown``; ``check`` refuses or reads values."""
     text = f"{text} [default: {shown}]" if shown else text
     return typer.Option(value, help=text, show_default=False, rich_help_panel=panel, callback=check)
 

@@ -97,36 +97,27 @@ def report(
         ckcv report runs/patients --for tripod-ai --template answers.toml
         ckcv report runs/patients --for tripod-ai --answers answers.toml --strict
     """
-    of_form, of_page = (
-        [name for name in asked_of._fields if name != "form" and getattr(asked_of, name)]
-        for asked_of in (asked, page)
-    )
-    if asked.form is None and of_form:
-        raise InputError(f"{of_form[0]} is about a form: name its guideline, such as --for tripod-ai")
-    if asked.form is not None:
-        if out is None and asked.template is None:
-            raise InputError(
-                f"for={asked.form!r} needs --out, the form to write: a name ending in .md or .html"
-            )
-        if of_page:
-            raise InputError(f"{of_page[0]} is about the HTML report: leave it out, or leave --for out")
-        return _fill(folder, asked.form, asked, out)
-    purpose = "" if page.purpose is None else read_text("purpose", page.purpose)
-    made = write_report(folder, out, title=page.title, author=page.author, purpose=purpose, short=page.short)
-    return say(f"report: {made}")
-
-
-def _fill(folder: str, guideline: str, asked: FormOptions, out: Path | None) -> None:
-    """Write a form, or the file for its answers; end with code 1 if items are left, and that is a failure."""
+    of_form = [name for name, value in asked._asdict().items() if value and name != "form"]
+    of_page = [name for name, value in page._asdict().items() if value]
+    if asked.form is None:
+        if of_form:
+            raise InputError(f"{of_form[0]} is about a form: name its guideline, such as --for tripod-ai")
+        purpose = "" if page.purpose is None else read_text("purpose", page.purpose)
+        return say(f"report: {write_report(folder, out, **page._asdict() | {'purpose': purpose})}")
+    if out is None and asked.template is None:
+        raise InputError(f"for={asked.form!r} needs --out, the form to write: a name ending in .md or .html")
+    if of_page:
+        raise InputError(f"{of_page[0]} is about the HTML report: leave it out, or leave --for out")
     if asked.template is not None:
-        say(f"template: {write_answers(folder, guideline, asked.template)}")
+        say(f"template: {write_answers(folder, asked.form, asked.template)}")
     if out is None:
-        return
-    filled = fill_form(folder, guideline, out, asked.answers)
+        return None
+    filled = fill_form(folder, asked.form, out, asked.answers)
     say(f"form: {out}: {filled.counts}")
     if asked.strict and (left := filled.open_numbers):
         say(f"{pluralize(len(left), 'item')} that a person has to fill: {', '.join(left)}")
         raise typer.Exit(1)
+    return None
 
 
 def fill_form(

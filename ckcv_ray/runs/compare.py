@@ -76,11 +76,10 @@ class Counted(NamedTuple):
         }
 
 
-def _count_use(use: uses.Use, folders: list[RunFolder], ledger: str | PathLike[str] | None) -> Counted:
+def _count_use(use: uses.Use, runs: list[Files], ledger: str | PathLike[str] | None) -> Counted:
     """Count a use in the folders of the runs, or in a file of its own, in which nobody counts meanwhile."""
-    places: list[tuple[Files, str]] = [(folder.files, uses.USES) for folder in folders]
+    places = [(files, uses.USES) for files in runs]
     if ledger is not None:
-        runs = [folder.files for folder in folders]
         places.append(formats.locate_elsewhere("ledger", ledger, runs, uses.USES))
         places[-1][0].check_writable()
     read = [(place, uses.read_uses(*place)) for place in places]
@@ -88,7 +87,7 @@ def _count_use(use: uses.Use, folders: list[RunFolder], ledger: str | PathLike[s
     same = [position for position, earlier in enumerate(linked) if use.repeats(earlier)]
     number = same[0] + 1 if same else len(linked) + 1
     _check_shares(use, number, linked)
-    counting, unwritable = read[len(folders) :], list[str]()
+    counting, unwritable = read[len(runs) :], list[str]()
     for place, found in read if ledger is None else ():
         try:
             place[0].check_writable()
@@ -326,21 +325,21 @@ def compare(
     if (reference is None) == (predictions is None):
         raise InputError("give either the folder of another run, or predictions=COLUMN: one of the two")
     places = [place for place in (folder, reference) if place is not None]
-    results, folders = [load(place) for place in places], [RunFolder(place) for place in places]
-    _check_results(results, folders, question)
-    judged = _read_judged(results, folders, declare_cells(join_copies(columns), thousands=thousands))
+    runs = [(str(RunFolder(place)), load(place)) for place in places]
+    _check_runs(runs, question)
+    judged = _read_judged(runs, declare_cells(join_copies(columns), thousands=thousands))
     groups = find_groups(question.group, judged.columns.column_names)
-    runs = zip(results, map(str, folders), judged.rows, strict=True)
-    sides = [_predict(*one, judged) for one in runs]
+    (_, first), *_ = runs
+    sides = [_predict(*one, X, judged) for one, X in zip(runs, judged.rows, strict=True)]
     if predictions is not None:
-        sides.append(_take_predictions(results[0], predictions, judged))
+        sides.append(_take_predictions(first, predictions, judged))
     known = _find_learned(sides)
     kept, (run, against) = judged.columns.filter(pa.array(~known)), (side.select(~known) for side in sides)
     for name in groups:
         check_column(name, kept.column_names, " for the groups")
     units = Units.read(kept, groups)  # of a row the loss is 0 or 1, of a group the mean of its rows
     losses = [average_by_group(side.wrong, units.row_units) for side in (run, against)]
-    draws = Draws(results[0].study.seed, compute_salt(kept, groups)).at(*JUDGED)
+    draws = Draws(first.study.seed, compute_salt(kept, groups)).at(*JUDGED)
     differences = (losses[0] - losses[1])[draws.make_generator().permutation(len(losses[0]))]
     answers = [list(map(str, side.predicted)) for side in (run, against)]
     answer = json.dumps([question.no_worse, name_groups(groups), question.delta, answers])
@@ -354,7 +353,7 @@ def compare(
         units=len(differences),
         verdict=verdict,
         expected=None if verdict.better or verdict.worse else paired.expect_units(*asked),
-        counted=_count_use(use, folders, ledger),
+        counted=_count_use(use, [RunFolder(name).files for name, _ in runs], ledger),
         left_out=int(known.sum()),
         cautions=(*judged.cautions, *_describe_equal_rows(judged, known, [run, against])),
     )
@@ -387,36 +386,36 @@ class JudgedRows(NamedTuple):
         return nothing if discrete else rows, np.concatenate([nothing, *telling])
 
 
-def _check_results(results: list[Result], folders: list[RunFolder], question: Question) -> None:
+def _check_runs(runs: list[tuple[str, Result]], question: Question) -> None:
     """Raise InputError unless runs can be compared: of classes, of one target, and not the same."""
-    first = results[0].task
-    for result, folder in zip(results, folders, strict=True):
+    (place, first), *others = runs
+    for folder, result in runs:
         if not result.task.classes:
-            raise InputError(f"{str(folder)!r} predicts numbers: what is compared are classes")
-        if result.task.target.name != first.target.name:
+            raise InputError(f"{folder!r} predicts numbers: what is compared are classes")
+        if result.task.target.name != first.task.target.name:
             raise InputError(
-                f"{str(folders[0])!r} predicts {first.target.name!r} and {str(folder)!r} "
+                f"{place!r} predicts {first.task.target.name!r} and {folder!r} "
                 f"{result.task.target.name!r}: compare runs that predict the same column"
             )
         if question.group is None and (group := result.task.units.name) is not None:
             raise InputError(
-                f"{str(folder)!r} was made with groups of related rows, by {group!r}: say which of the "
+                f"{folder!r} was made with groups of related rows, by {group!r}: say which of the "
                 f"judged rows belong together with {write_option('group', group)}"
             )
-    if len(folders) == 2 and os.path.realpath(str(folders[0])) == os.path.realpath(str(folders[1])):
-        raise InputError(f"{str(folders[0])!r} is both runs: there is nothing to compare")
+    if any(os.path.realpath(folder) == os.path.realpath(place) for folder, _ in others):
+        raise InputError(f"{place!r} is both runs: there is nothing to compare")
 
 
-def _read_judged(results: list[Result], folders: list[RunFolder], columns: pa.Table) -> JudgedRows:
+def _read_judged(runs: list[tuple[str, Result]], columns: pa.Table) -> JudgedRows:
     """Return the rows that have a label and can be classified by every run."""
-    task = results[0].task
+    task = runs[0][1].task
     labelled = task.find_labelled(columns)
     found: list[NewRows] = []
-    for result, folder in zip(results, folders, strict=True):
+    for folder, result in runs:
         try:
             found.append(result.task.read(columns))
         except InputError as error:
-            raise InputError(f"for {str(folder)!r}: {error}") from None
+            raise InputError(f"for {folder!r}: {error}") from None
     bad = np.any([rows.bad for rows in found], axis=0) & labelled
     usable = labelled & ~bad
     cautions = []
@@ -431,7 +430,7 @@ def _read_judged(results: list[Result], folders: list[RunFolder], columns: pa.Ta
     hashes = hash_columns(columns, [name for name in names if names[name] == 1])
     label = hashes.pop(task.target.name)
     totals = [sum(hashes.values(), 0 * label)]
-    totals += [sum((hashes[name] for name in result.task.features), 0 * label) for result in results]
+    totals += [sum((hashes[name] for name in result.task.features), 0 * label) for _, result in runs]
     tables = [np.sort(mix(total + label)[labelled]).astype("<u8").tobytes() for total in totals]
     return JudgedRows(
         columns=task.keep_words(columns).filter(pa.array(usable)),
@@ -443,7 +442,7 @@ def _read_judged(results: list[Result], folders: list[RunFolder], columns: pa.Ta
     )
 
 
-def _predict(result: Result, name: str, rows: NDArray[np.float64], judged: JudgedRows) -> Side:
+def _predict(name: str, result: Result, rows: NDArray[np.float64], judged: JudgedRows) -> Side:
     """Return a run on the judged rows, by the rule that ``ckcv predict`` uses."""
     rule = result.rule()
     if rule.name == "random":

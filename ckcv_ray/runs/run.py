@@ -74,11 +74,9 @@ def find_before(problem: Problem, folder: str) -> Before:
         places, passed_over = {}, {"..": plain(str(error))}
     for name, address in list(places.items())[:MAX_LOOKED_AT]:
         try:
-            found = _find_rows(name, RunFolder(address), problem, hashes)
+            runs += _find_rows(name, RunFolder(address), problem, hashes)
         except (CKCVError, OSError) as error:
             passed_over[name] = plain(str(error))
-        else:
-            runs += [] if found is None else [found]
     return {
         "at": datetime.now(UTC).isoformat(),
         "rows": problem.all_rows.n if problem.held is None else len(problem.held),
@@ -88,25 +86,25 @@ def find_before(problem: Problem, folder: str) -> Before:
     }
 
 
-def _find_rows(name: str, folder: RunFolder, problem: Problem, hashes: ColumnHashes) -> EarlierRun | None:
-    """Return the run in a folder if it has rows that the run of the problem judges, else None.
+def _find_rows(name: str, folder: RunFolder, problem: Problem, hashes: ColumnHashes) -> Iterator[EarlierRun]:
+    """Yield the run in a folder if it has rows that the run of the problem judges.
 
     ``hashes`` are those of the problem's columns, as far as they were made; more are added.
     """
     if not folder.finished:  # it has judged nothing
-        return None
+        return
     place, task = (str(folder), json.dumps(folder.manifest())), problem.all_rows
     run_id, columns, n_rows = _read_table(*place)
     own = run_id == problem.run_id or name.startswith(f"{TRY}{problem.run_id}")  # whose rows it learns from
     if own or task.target.name not in columns or columns.isdisjoint(task.features):
-        return None
+        return
     if n_rows > MAX_ROWS_THERE:
         raise StoreError(f"it has {n_rows:,} rows, and at most {MAX_ROWS_THERE:,} are looked at")
     small = n_rows * len(columns) <= MAX_CELLS_KEPT
     target, features, there, judged, scored = (_read_rows if small else _read_rows.__wrapped__)(*place)
     shared = [task.target.name, *sorted({*task.features} & features)]
     if target != task.target.name or shared == [target]:
-        return None
+        return
     rows = mix(np.sum([there[name] for name in shared], axis=0))
     if lacking := set(shared) - hashes.keys():
         hashes |= hash_columns(task.columns(), lacking)
@@ -116,9 +114,9 @@ def _find_rows(name: str, folder: RunFolder, problem: Problem, hashes: ColumnHas
     was_judged = bool(known.any())
     known = known if was_judged else np.isin(judging, rows)
     if not known.any():
-        return None
+        return
     execution, (_, counts) = folder.execution(), np.unique(rows, return_counts=True)
-    return {
+    yield {
         "folder": name,
         "command": "evaluate" if scored else "run",
         "run_id": run_id,
