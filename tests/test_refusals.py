@@ -275,7 +275,7 @@ CASES = {
     "numbers of truth": numbers([True, False] * 3, "bool"),
     "numbers with NaN": numbers([1.0, 2.0, np.nan, 4.0, 5.0, 6.0], "row 3"),
     "numbers too large": numbers([1e200, 2.0, 3.0, 4.0, 5.0, 6.0], "row 1"),
-    "one number": numbers([2.0] * 6, "nothing can be learned"),
+    "one number": numbers([2.0] * 6, "there is nothing to learn"),
     "numbers too few": numbers([1.0] * 5, "expected (6,), one for each row of X"),
     "target of words for numbers": case(
         lambda: Task.from_table(COLUMNS.set_column(2, "y", pa.array(["x", "y"] * 4)), Roles(numbers=True)),
@@ -367,7 +367,7 @@ CASES = {
     "generator without seed": words("", "does not name a set", "twonorm:n:seed", source="twonorm:99"),
     # columns
     "empty list of features": words(["--features", ""], "there is no column ''"),
-    "text that is to be a date": words("--date b", "column 'b' holds numbers, of which not all are dates"),
+    "text that is to be a date": words("--date b", "column 'b' holds numbers, not all dates"),
     "two kinds": words("--date b --categorical b", "column 'b' is given two kinds"),
     "a kind for no column": words("--categorical c", "--categorical 'c': the columns that are learned"),
     "the target names rows": words("--id y", "'y' cannot be --id and --target", source="only target.csv"),
@@ -376,7 +376,7 @@ CASES = {
     # groups
     "group not there": words("--group c", "there is no column 'c' for --group: the columns are a, b, y"),
     "group as a feature": words(
-        "--group id --features a,id", "'id' cannot be --group and --features alike", source="groups.csv"
+        "--group id --features a,id", "'id' cannot be --group and --features", source="groups.csv"
     ),
     "fewer groups than folds": words(
         "--group id --k 9 --certify paper",

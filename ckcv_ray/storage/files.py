@@ -305,9 +305,7 @@ class Lock:
             self._process = os.getpid()
             self._descriptor = os.open(self.file, os.O_RDONLY)
         except Timeout:
-            raise StoreError(
-                f"{str(self.folder)!r} is in use by another run: wait for it, or stop it"
-            ) from None
+            raise StoreError(f"{str(self.folder)!r} is in use by another run: wait, or stop it") from None
         except OSError as error:
             self.release()
             raise unwritable(self.folder, error) from None

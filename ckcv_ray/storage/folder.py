@@ -490,11 +490,9 @@ class RunFolder:
         """
         if not self.files.exists(judged.JUDGED_ROWS):
             return None
-        most = judged.count_judged(problem)
+        n = judged.count_judged(problem)
         schema = judged.make_judged_schema(problem)
-        table = formats.read_table(
-            self.files, judged.JUDGED_ROWS, problem.run_id, schema, most, most * len(schema)
-        )
+        table = formats.read_table(self.files, judged.JUDGED_ROWS, problem.run_id, schema, n, n * len(schema))
         with formats.guard_reading(self.files, judged.JUDGED_ROWS):
             return judged.check_judged(table, problem)
 
@@ -504,14 +502,12 @@ class RunFolder:
         Raises:
             StoreError: it is damaged, or belongs to another problem.
         """
-        rows = candidates.count(problem)
+        n = candidates.count(problem)
         with formats.guard_reading(self.files, CANDIDATES):
-            if rows > MAX_TABLE_ROWS:
-                raise ValueError(f"its study has {rows:,} candidates: at most {MAX_TABLE_ROWS:,} can be read")
+            if n > MAX_TABLE_ROWS:
+                raise ValueError(f"its study has {n:,} candidates: at most {MAX_TABLE_ROWS:,} can be read")
             schema = candidates.list_candidate_columns(problem)
-            table = formats.read_table(
-                self.files, CANDIDATES, problem.run_id, schema, rows, rows * len(schema)
-            )
+            table = formats.read_table(self.files, CANDIDATES, problem.run_id, schema, n, n * len(schema))
             return table, candidates.check(table, problem)
 
     def manifest(self) -> dict[str, str]:

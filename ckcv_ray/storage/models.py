@@ -102,20 +102,18 @@ def read_pickles(files: Files, problem: Problem, ensemble: Ensemble, digests: di
     return ensembles.from_pickles(contents)
 
 
-def _read_table(
-    files: Files, name: str, task: Task, problem: Problem, k: int | None, n_splits: int
-) -> Ensemble:
+def _read_table(files: Files, name: str, task: Task, problem: Problem, k: int | None, count: int) -> Ensemble:
     """Read the ensemble in a file, one member for each split, fitted on rows of a task; None for any k."""
     losses = problem.has_losses
     schema = ensembles.make_schema(problem.learner, task, losses)
     widest = max(task.X.shape[1], *(each.width for each in problem.prepared.values()))
-    most = n_splits * (len(schema) + NUMBERS * max(2, task.n_classes) * (task.n + widest))
-    rows = formats.read_table(files, name, problem.run_id, schema, n_splits, most)
+    most = count * (len(schema) + NUMBERS * max(2, task.n_classes) * (task.n + widest))
+    rows = formats.read_table(files, name, problem.run_id, schema, count, most)
     with formats.guard_reading(files, name):
         ensemble = ensembles.from_arrow(rows, problem.learner, task, losses)
         splits = [(member.k if k is not None else k, member.split) for member in ensemble.members]
-        if splits != [(k, i) for i in range(n_splits)]:
-            raise ValueError(f"expected a model for each of the {n_splits} splits of k = {k}")
+        if splits != [(k, i) for i in range(count)]:
+            raise ValueError(f"expected a model for each of the {count} splits of k = {k}")
         if any(len(member.errors) != task.n_classes for member in ensemble.members):
             raise ValueError(f"expected counts for {task.n_classes} classes")
     return ensemble

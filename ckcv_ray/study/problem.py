@@ -573,9 +573,7 @@ class Problem:
         """Return the cost of the steps of a unit that are scored, by each learner, (n_learners,)."""
         if len(self.learners) == 1:  # a batch has hundreds of units
             return self.cost(unit.stage, unit.size) * unit.evaluations
-        paths, scored = zip(
-            *((path, length - unit.first(length)) for path, length in unit.paths), strict=True
-        )
+        paths, scored = zip(*((path, n - unit.first(n)) for path, n in unit.paths), strict=True)
         return self.cost_of_fits(unit.stage, unit.size, paths, scored)
 
     @cached_property
@@ -649,9 +647,7 @@ def _canonicalize_certified(study: Study, task: Task) -> tuple[Study, Index | No
 def _canonicalize_scored(study: Procedure, task: Task) -> tuple[Procedure, tuple[Score, ...]]:
     _check_fits(study, task, stored=study.choose != "")
     names = dict.fromkeys((*study.measure_names, *filter(None, [study.select_by])))
-    functions = {
-        name: measure.score(task.target.kind, task.labelled) for name, measure in study.functions.items()
-    }
+    functions = {name: own.score(task.target.kind, task.labelled) for name, own in study.functions.items()}
     scores = tuple(functions.get(name) or measures.make_score(name, task.target.kind) for name in names)
     for score in scores:
         _check_output(f"measure={score.name}", score.needs, study.learner)
@@ -913,9 +909,7 @@ def check_splits(study: Procedure, scores: Sequence[Score], task: Task) -> None:
     if task.split_by.column != (resampling.column or ""):
         raise InputError(f"resampling={resampling}: read the task with split_by={resampling.column!r}")
     if resampling.names_rows:
-        task.units.check_independent(
-            "splits that were given name rows, and groups stay whole: leave groups out"
-        )
+        task.units.check_independent("given splits name rows, and groups stay whole: leave groups out")
     if resampling.in_order and np.any(np.diff(task.row_units) < 0):
         raise InputError(
             f"resampling={resampling} scores what follows in the table, and rows of other groups stand "
@@ -940,9 +934,7 @@ def check_interval_on(study: Procedure, task: Task) -> None:
             "or the interval out, or choose interval=corrected_t"
         )
     if interval == CORRECTED_T and resampling.count_splits(task.divided.n_units) < 2:
-        raise InputError(
-            f"interval={interval} requires two splits or more, and {resampling} has one: raise it"
-        )
+        raise InputError(f"interval={interval} requires two splits, and {resampling} has one: raise it")
 
 
 def check_simplest(study: Procedure, task: Task) -> None:

@@ -436,9 +436,7 @@ class Procedure(BaseStudy):
         super().__post_init__()
         if not self.learner.kinds:
             named = ", ".join(self.learner.by_label)
-            raise InputError(
-                f"learners: some of {named} predict numbers and others classes: compare those of one kind"
-            )
+            raise InputError(f"some of {named} predict numbers, others classes: compare those of one kind")
         if self.measure is None:
             usual = "rmse" if self.predicts_numbers else "zero_one"
             object.__setattr__(self, "measure", (usual,))
@@ -469,9 +467,7 @@ class Procedure(BaseStudy):
         if len(set(names)) < len(names):
             raise InputError(f"measure={','.join(names)} names one twice: leave it out")
         if self.choose and not self.refit:
-            raise InputError(
-                f"choose={quote(self.choose)} is for the model fitted on all rows: add refit={BEST_MEAN}"
-            )
+            raise InputError(f"choose={quote(self.choose)} is for a model of all rows: add refit={BEST_MEAN}")
         of_nested = {"select": self.select if self.select == EACH else "", "select_by": self.select_by}
         of_others = {"refit": self.refit, "permutations": self.permutations}
         does = "scores every setting, such as kfold:10" if nested else "selects, such as nested:5:5"
@@ -586,9 +582,7 @@ MIN_TIMEOUT = 0.1
 
 def _check_address(name: str, value: Any) -> str:
     if not (isinstance(value, str) and value):
-        raise InputError(
-            f"{name}={quote(value)}: expected host:port, or auto for the cluster on this machine"
-        )
+        raise InputError(f"{name}={quote(value)}: expected host:port, or auto for the one on this machine")
     return value
 
 

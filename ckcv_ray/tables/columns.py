@@ -330,11 +330,9 @@ def fold_marks(text: str) -> str:
     return "".join((words[:-1] if words.endswith(".") and len(words) > 1 else words).split())
 
 
-def positions_by_value(
-    texts: Sequence[str], make_key: Callable[[str], str] = canonical_text
-) -> dict[str, int]:
+def positions_by_value(texts: Sequence[str], key: Callable[[str], str] = canonical_text) -> dict[str, int]:
     """Return the position of each text by its ``canonical_text``, without those that two texts share."""
-    ways = [make_key(text) for text in texts]
+    ways = [key(text) for text in texts]
     count = Counter(ways)
     return {way: i for i, way in enumerate(ways) if count[way] == 1}
 
@@ -361,9 +359,7 @@ def find_number_form(
     written = [amount.number for amount in amounts] != [*texts]
     if len(amounts) == len(texts) and written and len({not amount.unit for amount in amounts}) == 1:
         return _form_of_amounts(texts, amounts, decimal, thousands), []
-    found = {
-        form: [text for text in texts if not pattern.match(text)] for form, pattern in NUMBER_FORMS.items()
-    }
+    found = {form: [text for text in texts if not regex.match(text)] for form, regex in NUMBER_FORMS.items()}
     if thousands and any(thousands in text for text in texts):
         form = "points" if thousands == "." else "thousands"
         found = {form: found[form]}
@@ -841,9 +837,6 @@ def check_alike(columns: pa.Table, name: str) -> None:
     typed = cells.typed if cells.written else pa.nulls(0)
     if not len(typed) or (is_text(typed.type) and cells.floats is None):
         return
-    values = pc.add(typed, 0.0) if pa.types.is_floating(typed.type) else typed  # -0.0 is 0.0
-    if not is_text(values.type) and pc.count_distinct(values).as_py() == len(values):
-        return
     first: dict[str, str] = {}
     for text in cells.known:
         known = first.setdefault(canonical_text(text), text)
@@ -1283,9 +1276,7 @@ def _infer(cells: Cells, name: str, asked: ColumnKind | None) -> Column:
     if cells.are_numbers and asked is ColumnKind.DATE:  # such as 20261123
         form, bad = _find_date_form(cells.known) if cells.known else ("", cells.known)
         if not form or bad:
-            raise ColumnError(
-                "holds numbers, of which not all are dates such as 20261123", "leave it out of {date}"
-            )
+            raise ColumnError("holds numbers, not all dates such as 20261123", "leave it out of {date}")
         return Column(name, ColumnKind.DATE, form=form)
     if cells.are_numbers:
         may_be_codes = asked is None and cells.written and any(map(_are_codes, cells.values.chunks))
@@ -1340,9 +1331,7 @@ def _infer_text(cells: Cells, name: str, asked: ColumnKind | None) -> Column:
                 sort=what or frozenset(bad),
             )
     if asked in (None, ColumnKind.DATE) and (named := [text for text in known if NAMED_ZONE.search(text)]):
-        raise ColumnError(
-            f"has times whose zone is a name{cells.show(named)}", "write it as in +01:00", CATEGORY
-        )
+        raise ColumnError(f"has times with named zones{cells.show(named)}", "write it as in +01:00", CATEGORY)
     if asked is ColumnKind.DATE or LOOKS_LIKE_DATE.match(known[0]):
         form, bad = _find_date_form(known)
         if not bad:

@@ -77,9 +77,7 @@ def check_size(
 def check_bytes(name: str, size: int) -> None:
     """Raise InputError if something takes too many bytes to be read."""
     if size > MAX_TABLE_BYTES:
-        raise InputError(
-            f"{name} takes {size >> 20:,} MiB: at most {MAX_TABLE_BYTES >> 20:,} MiB can be read"
-        )
+        raise InputError(f"{name} takes {size >> 20:,} MiB: at most {MAX_TABLE_BYTES >> 20:,} MiB are read")
 
 
 def check_text(name: str, *columns: pa.ChunkedArray) -> None:

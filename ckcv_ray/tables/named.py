@@ -130,9 +130,7 @@ def _sklearn(name: str) -> pa.Table:
     named = ("breast_cancer", "iris", "wine", "digits", "diabetes")
     loaders = {n: getattr(datasets, f"load_{n}") for n in named}
     if name not in loaders:
-        raise InputError(
-            f"sklearn:{name} is not known: choose from {', '.join(sorted(loaders))}{suggest(name, loaders)}"
-        )
+        raise InputError(f"sklearn:{name}: choose from {', '.join(sorted(loaders))}{suggest(name, loaders)}")
     bunch = loaders[name]()
     names = [str(feature) for feature in bunch.feature_names]
     if "target_names" not in bunch:  # of numbers

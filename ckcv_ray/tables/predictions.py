@@ -18,7 +18,7 @@ from ckcv_ray.errors import InputError, pluralize, write_option
 from ckcv_ray.tables.columns import NOTHING_ASKED, Cells, Label, Schema, canonical_text, read_numbers
 from ckcv_ray.tables.read import index_names
 from ckcv_ray.tables.target import ClassTarget, Target, encode_classes, find_known, match_labels, read_labels
-from ckcv_ray.tables.task import Task, check_column, check_purpose, compute_salt, find_groups, join_copies
+from ckcv_ray.tables.task import Task, check_column, check_role, compute_salt, find_groups, join_copies
 from ckcv_ray.tables.units import Units, Weighting
 
 MIN_GROUPS = 2
@@ -113,7 +113,7 @@ def _check_purposes(table: pa.Table, columns: PredictionColumns) -> None:
     taken = dict[str, list[str]]()
     for purpose in ("label", "prediction", "score", "against", "weight"):
         if (name := getattr(columns, purpose)) is not None:
-            check_purpose(purpose, name, table.column_names, taken)
+            check_role(purpose, name, table.column_names, taken)
             taken[purpose] = [name]
     for subgroups in map(parse_subgroup, columns.subgroups):
         check_column(subgroups.column, table.column_names, " for --subgroups")

@@ -1139,9 +1139,7 @@ def check_same_order(X: object, name: str, values: object) -> None:
     if rows is None or labels is None:
         return
     if len(rows) == len(labels) and not rows.equals(labels) and set(rows) == set(labels):
-        raise InputError(
-            f"the index of {name} has the labels of that of X in another order: give {name}.loc[X.index]"
-        )
+        raise InputError(f"the index of {name} is that of X in another order: give {name}.loc[X.index]")
 
 
 def _arrow(X: Any) -> pa.Table:

@@ -52,7 +52,7 @@ def divide_rows(subgroups: Subgroups, task: Task, X: Rows) -> list[Subgroup]:
         InputError: bins are asked for of what are no numbers, or cannot be made of the learning rows.
     """
     position = task.schema.names.index(subgroups.column)
-    column, learned, values = list(task.schema)[position], task.X[:, position], X[:, position]
+    column, learned, values = task.schema[position], task.X[:, position], X[:, position]
     name = column.name[:LONGEST_OF_SUBGROUP]
     if column.kind is ColumnKind.CATEGORY:
         if subgroups.bins or subgroups.edges:
@@ -107,8 +107,5 @@ def _format_dates(milliseconds: Values) -> list[str]:
 
 def _format_apart(values: Values) -> list[str]:
     """Return different numbers as text with six digits, or as many as tell them apart: names must differ."""
-    for digits in range(USUAL_DIGITS, MAX_DIGITS):
-        texts = [f"{number:.{digits}g}" for number in values]
-        if len(set(texts)) == len(texts):
-            return texts
-    return [f"{number:.{MAX_DIGITS}g}" for number in values]
+    forms = ([f"{number:.{n}g}" for number in values] for n in range(USUAL_DIGITS, MAX_DIGITS + 1))
+    return next(texts for texts in forms if len(set(texts)) == len(texts))

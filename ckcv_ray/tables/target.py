@@ -84,9 +84,7 @@ class Target:
 
     def name_classes(self, chosen: Sequence[int] | Index, counts: Index, unit: str = "row") -> str:
         """Name some classes with their ``counts`` (n_classes,); "" if there are none."""
-        named = [
-            f"{cut(repr(self.classes[i]), MAX_OF_CLASS)} ({pluralize(int(counts[i]), unit)})" for i in chosen
-        ]
+        named = [f"{cut(repr(self.classes[i]), MAX_OF_CLASS)} ({pluralize(counts[i], unit)})" for i in chosen]
         return ", ".join(cut_list(named, "classes more", MAX_CLASSES_NAMED))
 
     def check(self, y: Classes, allow_singletons: bool = False) -> None:
@@ -117,9 +115,7 @@ class Target:
                 f"of magnitude at most {LARGEST:g}"
             )
         if np.all(y == y[0]):
-            raise InputError(
-                f"the target {name!r} is {y[0]:g} in every row: nothing can be learned or scored"
-            )
+            raise InputError(f"the target {name!r} is {y[0]:g} in every row: there is nothing to learn")
         return y + 0.0
 
     def decode(self, y: Values | Classes) -> NDArray[np.generic]:
@@ -192,9 +188,7 @@ class ClassTarget(Target):
             raise ValueError("loss has values other than 0 and 1")
 
 
-def match_labels(
-    column: pa.ChunkedArray, name: str, classes: tuple[Label, ...]
-) -> tuple[Classes, list[Label]]:
+def match_labels(column: pa.ChunkedArray, name: str, classes: Sequence[Label]) -> tuple[Classes, list[Label]]:
     """Return the class numbers of predicted labels, -1 for what is no class, and the labels that are none.
 
     Raises:
@@ -229,7 +223,7 @@ def _number_labels(values: list[Any], codes: Index, classes: tuple[Label, ...], 
     return y
 
 
-def _find_classes(values: list[Any], classes: tuple[Label, ...], make_key: Callable[[str], str]) -> Classes:
+def _find_classes(values: list[Any], classes: Sequence[Label], make_key: Callable[[str], str]) -> Classes:
     """Return the number of the class that each value is, or is as text by a key; -1 for none, and None."""
     exact = {label: number for number, label in enumerate(classes)} | {None: -1}
     alike = positions_by_value(list(map(str, classes)), make_key)
@@ -278,9 +272,7 @@ def encode_classes(column: pa.ChunkedArray, target: str) -> tuple[tuple[Label, .
         ordered.sort(key=lambda label: (numbers[label], label))
     classes = tuple(ordered)
     if len(codes) * max(len(str(label)) for label in classes) > MAX_TABLE_BYTES:
-        raise InputError(
-            f"the labels of {target!r} take more than {MAX_TABLE_BYTES >> 20:,} MiB: shorten them"
-        )
+        raise InputError(f"the labels of {target!r} take over {MAX_TABLE_BYTES >> 20:,} MiB: shorten them")
     return classes, _number_labels(values, codes, classes, target)
 
 

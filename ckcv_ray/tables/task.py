@@ -110,9 +110,7 @@ def _make_column(name: str, values: object, n: int) -> pa.Array:
     try:
         return pa.array(column, from_pandas=True)
     except UNREADABLE as error:
-        raise InputError(
-            f"{name} cannot be read as a column ({error}): it is all text, or all numbers"
-        ) from None
+        raise InputError(f"{name} cannot be read as a column ({error}): it is text, or numbers") from None
 
 
 def _check_spread(X: NDArray[np.float64], names: list[str], plain: bool) -> None:
@@ -177,9 +175,7 @@ class Roles(NamedTuple):
         wanted = dict.fromkeys(names if self.features is None else self.features)
         chosen = [name for name in wanted if name not in left_out]
         if not chosen:
-            raise InputError(
-                f"no feature is left besides the target {target!r}: correct --features and --drop"
-            )
+            raise InputError(f"no feature is left beside the target {target!r}: correct --features or --drop")
         check_single(names, set(chosen), droppable=True)
         return target, chosen
 
@@ -195,9 +191,7 @@ def _find_target_name(names: list[str], target: str | None) -> str:
         return target
     matches = [name for name in TARGETS if name in names]
     if len(matches) != 1:
-        which = (
-            f"columns {', '.join(matches)} could all be" if matches else f"none of {', '.join(TARGETS)} is"
-        )
+        which = f"columns {', '.join(matches)} could be" if matches else f"none of {', '.join(TARGETS)} is"
         hint = ""
         if len(names) == 1 and any(mark in names[0] for mark in ";\t"):
             hint = " (say by --separator what separates the columns)"
@@ -240,16 +234,12 @@ def check_column(name: object, names: Sequence[str], purpose: str = "") -> None:
     check_single(names, [name])
 
 
-def check_purpose(
-    option: str, column: str, names: Sequence[str], others: Mapping[str, Collection[str]]
-) -> None:
+def check_role(option: str, column: str, names: Sequence[str], others: Mapping[str, Collection[str]]) -> None:
     """Raise InputError unless a column exists, and is none of those of ``others``, by their options."""
     check_column(column, names, f" for --{option}")
     for other, columns in others.items():
         if column in columns:
-            raise InputError(
-                f"column {column!r} cannot be --{option} and --{other} alike: name another column in one"
-            )
+            raise InputError(f"column {column!r} cannot be --{option} and --{other}: name another in one")
 
 
 def _check_chosen(names: list[str], target: str, groups: Sequence[str], roles: Roles) -> None:
@@ -271,7 +261,7 @@ def _check_chosen(names: list[str], target: str, groups: Sequence[str], roles: R
             continue
         shared = {"weight": "", SPLITTING: "features"}.get(argument, "group")
         others = {other: columns for other, columns in taken.items() if other != shared}
-        check_purpose(argument, column, names, others)
+        check_role(argument, column, names, others)
 
 
 def _check_asked(asked: DeclaredTypes, chosen: Sequence[str]) -> None:
@@ -865,9 +855,7 @@ def _from_table(
         columns = columns if labelled.all() else columns.filter(pa.array(labelled))
     columns = declare_cells(columns, kept=",".join(sorted(kept)), thousands=asked.thousands)
     if columns.num_rows < MIN_ROWS:
-        raise InputError(
-            f"the table has {pluralize(columns.num_rows, 'row')}: at least {MIN_ROWS} are needed"
-        )
+        raise InputError(f"the table has {pluralize(columns.num_rows, 'row')}: {MIN_ROWS} are needed")
     for name in (*groups, *(name for name in asked.categorical if name in chosen)):
         check_alike(columns, name)
     predicted, y = _read_target(columns, target, roles.numbers, asked)

@@ -455,5 +455,8 @@ def test_another_order_of_the_index_is_refused_by_every_entrance(role: str) -> N
         CKCVClassifier(**STUDY).fit,
         Task.of,
     ):
-        with pytest.raises(InputError, match=rf"the index of {role} has .*: give {role}\.loc\[X\.index\]"):
+        with pytest.raises(
+            InputError,
+            match=rf"the index of {role} is that of X in another order: give {role}\.loc\[X\.index\]",
+        ):
             learn(X=X, **asked)

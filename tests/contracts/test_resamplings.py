@@ -244,9 +244,9 @@ FEW_UNITS = [
     (DrawnFolds(11), "drawn_folds:11 of 12 units leaves a fold empty nearly always"),
     (ForwardSplits(12), "leaves nothing to fit on in its first split, or nothing to score, of 12"),
     (ForwardSplits(5, gap=2), "or for a smaller gap"),
-    (SingleSplit(0.99), "no rows to fit on"),
-    (SingleSplit(0.0), "none to score"),
-    (Subsampling(3, 0.95), "no rows to fit on"),
+    (SingleSplit(0.99), "no rows to fit, or to score"),
+    (SingleSplit(0.0), "or to score"),
+    (Subsampling(3, 0.95), "no rows to fit"),
 ]
 PAIRS = [
     ([], "gives no splits"),

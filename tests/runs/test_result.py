@@ -150,7 +150,7 @@ def test_a_score_is_that_of_scikit_learn() -> None:
     result = ckcv_ray.run(ridge, rows.X, rows.X @ (1, 2) + rows.y)
     y = new.X @ (1, 2) + new.y
     assert result.score(new.X, y) == pytest.approx(r2_score(y, result.predict(new.X)), abs=1e-15)
-    with pytest.raises(InputError, match="is 1 in every row: nothing can be learned or scored"):
+    with pytest.raises(InputError, match="is 1 in every row: there is nothing to learn"):
         result.score(new.X, np.ones(40))
 
 

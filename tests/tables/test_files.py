@@ -38,7 +38,7 @@ def test_texts_are_counted_together(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(limits, "MAX_TABLE_BYTES", 1 << 27)
     table = pa.table({name: pa.array(["x" * (1 << 14)] * 4000).dictionary_encode() for name in "abc"})
     parquet.write_table(table, tmp_path / "a.parquet", store_schema=False)
-    with pytest.raises(InputError, match="takes 187 MiB: at most 128 MiB can be read"):
+    with pytest.raises(InputError, match="takes 187 MiB: at most 128 MiB are read"):
         read(str(tmp_path / "a.parquet"))
 
 

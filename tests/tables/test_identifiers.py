@@ -352,18 +352,18 @@ NO_WEIGHTS = [
     ([True] * 24, "has type bool"),
 ]
 NO_ROLES: list[tuple[dict[str, object], str]] = [
-    ({"group": "y"}, "'y' cannot be --group and --target alike: name another"),
+    ({"group": "y"}, "'y' cannot be --group and --target: name another"),
     ({"group": 3}, "group=3 is not the name of a column"),
     ({"group": "center,who"}, "there is no column 'who' for --group"),
-    ({"group": "center,y"}, "'y' cannot be --group and --target alike: name another"),
+    ({"group": "center,y"}, "'y' cannot be --group and --target: name another"),
     ({"group": "center,a"}, "'center,a' has a different value in each of the 24 rows"),
     ({"group": ["center", 3]}, "group=3 is not the name of a column"),
     ({"group": []}, "group is empty"),
     ({"group": ["center", "b"]}, "a column is named 'center,b', as the groups by these .*: rename it"),
     ({"weight": "v"}, "no column 'v' for --weight"),
-    ({"weight": "y"}, "'y' cannot be --weight and --target alike"),
-    ({"weight": "w", "features": ["a", "w"]}, "'w' cannot be --weight and --features alike"),
-    ({"weight": "g", "group": "g"}, "'g' cannot be --weight and --group alike"),
+    ({"weight": "y"}, "'y' cannot be --weight and --target"),
+    ({"weight": "w", "features": ["a", "w"]}, "'w' cannot be --weight and --features"),
+    ({"weight": "g", "group": "g"}, "'g' cannot be --weight and --group"),
     ({"weight": 3}, "weight"),
 ]
 REFUSED = [

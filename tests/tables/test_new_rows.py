@@ -270,9 +270,9 @@ def test_a_number_without_its_unit_is_refused_with_the_cure_and_not_in_a_run_fol
     ("cells", "said"),
     [
         ([*FORMS["naive"].cells[:-1], "2026-11-23T10:00Z"], "zone, such as '2026-11-23T10:00Z' in row 24"),
-        ([f"2026-11-{day:02d} 10:00 CET" for day in DAYS], "whose zone is a name"),
-        ([f"Mon Nov {day:02d} 2026 10:00:00 GMT+0200 (CEST)" for day in DAYS], "whose zone is a name"),
-        ([f"2026-11-{day:02d} 10:00 Europe/Rome" for day in DAYS], "whose zone is a name"),
+        ([f"2026-11-{day:02d} 10:00 CET" for day in DAYS], "with named zones"),
+        ([f"Mon Nov {day:02d} 2026 10:00:00 GMT+0200 (CEST)" for day in DAYS], "with named zones"),
+        ([f"2026-11-{day:02d} 10:00 Europe/Rome" for day in DAYS], "with named zones"),
     ],
 )
 def test_a_zone_in_some_cells_or_by_name_is_asked_about(cells: list[str], said: str, tmp_path: Path) -> None:

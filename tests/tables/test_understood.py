@@ -125,7 +125,7 @@ CASES = {
     "the year 0": Case(["0000-01-01", "2024-01-02", "2024-01-03"], "what is none, such as '0000-01-01'"),
     "a day that was not": Case(["2020-01-01", "2020-01-02", "2020-02-30"], "is none, such as '2020-02-30'"),
     "days or months": Case(["01/02/2020", "03/04/2020"], "such as '01/02/2020', whose month may come first"),
-    "numbers that are no days": Case(["1", "2", "3"], "not all are dates such as 20261123", DATE),
+    "numbers that are no days": Case(["1", "2", "3"], "not all dates such as 20261123", DATE),
     "texts": Case([f"t{i}" for i in range(N)], "another text in each of its 24 rows, such as 't0'"),
     "no number": Case(pa.nulls(1, pa.float64()), "is empty"),
     "no word": Case(text("", "NA", None, "?"), "is empty"),

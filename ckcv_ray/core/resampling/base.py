@@ -313,9 +313,7 @@ def take_splits(resampling: object, X: object, y: ArrayLike, groups: ArrayLike |
         raise InputError(f"the splitter raised {type(error).__name__}: {error}") from error
     for number, pair in enumerate(pairs):
         if not (isinstance(pair, tuple | list) and len(pair) == 2 and all(map(np.ndim, pair))):
-            raise InputError(
-                f"split {number} is {quote(pair)}: expected the rows to fit and the rows to score"
-            )
+            raise InputError(f"split {number} is {quote(pair)}: expected rows to fit and rows to score")
     return Splits.of(pairs, len(as_array("y", y)))
 
 

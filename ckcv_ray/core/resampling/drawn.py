@@ -41,9 +41,7 @@ class Sample(Resampling):
         """
         count = ceil(self.share * n - 1e-9)
         if not 0 < count < n:
-            raise InputError(
-                f"resampling={self} has no rows to fit on, or none to score, of {n}: change the share"
-            )
+            raise InputError(f"resampling={self} has no rows to fit, or to score, of {n}: change the share")
         return count
 
     def split(self, units: Strata, size: FoldSize, number: int, draws: Draws) -> Split:
@@ -149,10 +147,10 @@ class Bootstrap632(Bootstrap):
 
     def split(self, units: Strata, size: FoldSize, number: int, draws: Draws) -> Split:
         """Return a split."""
+        if number < self.times:
+            return super().split(units, size, number, draws)
         every = np.arange(units.n)
-        return (
-            super().split(units, size, number, draws) if number < self.times else Split(every, EMPTY, every)
-        )
+        return Split(every, EMPTY, every)
 
     def terms(self, splits: Index) -> tuple[Term, ...]:
         """Return the terms of the estimate, first of the rows not drawn."""
