@@ -11,9 +11,7 @@ where it is proven or not that a rule errs less often than every constant (``qua
 
 With groups of related rows, claims are about the groups' error rates, where each group counts once: so does
 the error of the constant, and the most common class is the one that makes it smallest on the learning rows.
-
-With numbers the constant is the median of the learning rows, and its error the mean clipped one; with groups
-too, each counts once.
+With numbers the constant is the median of these, and its error the mean clipped one.
 
 The confusion matrix counts rows over the members of F*, each on its estimate set. These sets share rows, so
 that the matrix is an estimate like the mean error, not a count of independent rows.

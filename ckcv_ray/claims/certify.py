@@ -42,7 +42,7 @@ from ckcv_ray.claims.certificate import (
     describe_least,
 )
 from ckcv_ray.claims.error import Error, describe_weights
-from ckcv_ray.claims.judged import GROUPS_OF_ONE_SOURCE, ONE_SOURCE, HeldOutPredictions, Premise
+from ckcv_ray.claims.judged import HeldOutPredictions, Premise
 from ckcv_ray.claims.numbers import Clipped
 from ckcv_ray.claims.quantity import (
     MIN_OF_SUBGROUP,
@@ -429,32 +429,24 @@ def claim_random_member(held: HeldOutPredictions, k: int, learner: int = 0) -> C
     if 1 <= m <= MAX_CHECKED:
         level = float(problem.study.delta * weight(problem, k, learner))
         bound = average_safe(np.minimum(losses, m * unit) / unit, m, level)
-        name = "averaging-safe Clopper-Pearson"
-        if problem.clip is not None:
-            name = "averaging-safe bound on losses"
-        else:
-            name += units.word("", " interpolated between counts")
+        counts = units.word("Clopper-Pearson", "Clopper-Pearson interpolated between counts")
+        name = f"averaging-safe {problem.task.target.word(counts, 'bound on losses')}"
     method = f"A over {problem.settings_per_learner[learner]} x k candidates"
     if len(problem.learners) > 1:
         method += f" of {list(problem.learners)[learner]}, one of {len(problem.learners)} learners"
     m_is = f"m = {size.n_select}{units.word('', ' groups')}"
     method += f", {name}, {pluralize(len(losses), 'split')}, {m_is}"
-    given = units.word(
-        f"{ONE_SOURCE.given} and plain random splits",
-        f"{GROUPS_OF_ONE_SOURCE.given} and plain random splits of whole groups",
-    )
+    splits = f"plain random splits{units.word('', ' of whole groups')}"
+    premise = Premise(f"{held.state_premise(of_counts=False).given} and {splits}")
     claim = Claim(make_error(problem), RANDOM.name, bound, problem.study.delta, "", certification=Paper.name)
     if claim.quantity.is_mean:
         claim = replace(claim, measured=sum(losses) / (ONE * size.n_select * len(losses)))
     else:
-        errors, rows = (
-            sum(map(sum, counts))
-            for counts in zip(*((one.errors, one.n_estimate) for one in members), strict=True)
-        )
+        errors, rows = sum(sum(m.errors) for m in members), sum(sum(m.n_estimate) for m in members)
         claim = replace(claim, errors=errors, rows=rows)
         method += f", {errors} of {rows} scored rows wrong"
     quantity, who = claim.quantity, RANDOM.classifier()
-    return claim.state(quantity.word(quantity.states, claim, problem.task, who=who), method, Premise(given))
+    return claim.state(quantity.word(quantity.states, claim, problem.task, who=who), method, premise)
 
 
 def weight(problem: Problem, k: int, learner: int = 0) -> Fraction:

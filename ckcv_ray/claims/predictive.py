@@ -240,10 +240,6 @@ class Precision(Quantity):
         wrong = held.rows.y[held.order][flagged] != positive
         return Counts(wrong.astype(float), int(np.sum(wrong)), len(wrong))
 
-    def bound(self, held: HeldOutPredictions, counts: Counts) -> tuple[float | None, str]:
-        """Return the bound on the share of wrong rows; None if none is classified as positive."""
-        return super().bound(held, counts) if counts.rows else (None, "and nothing can be counted")
-
     def doubt(self, claim: Claim) -> str:
         """Return a sentence: a constant reaches the share of the positive class."""
         if claim.bound is None:

@@ -359,6 +359,8 @@ class Quantity(Declared):
 
         It is None if nothing is proven.
         """
+        if not len(counts.losses):
+            return None, "and nothing can be counted"
         if self.is_binomial and not held.problem.has_losses:
             return bound_wrong(held, counts.losses > 0, held.delta)
         bound = held.bound_losses(counts.losses, held.delta, counts.shares)

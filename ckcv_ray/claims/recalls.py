@@ -161,20 +161,15 @@ class BinaryRecall(Recall, Requirable):
     two_classes = True
     of_positive: ClassVar[bool]
 
-    def find_class(self, positive: int) -> int:
-        """Return the number of its class, given that of the positive class."""
-        return positive if self.of_positive else 1 - positive
-
     def list_classes(self, problem: Problem) -> list[int]:
         """Return the number of its class."""
-        return [self.find_class(problem.positive)]
+        return [problem.positive if self.of_positive else 1 - problem.positive]
 
     def choose_cut_off(self, held: HeldOutPredictions, rule: Rule) -> ChosenCutOff:
         """Return the cut-off at which it is at least what the study requires."""
         problem, condition = held.problem, held.problem.required
         assert condition is not None
-        number = self.find_class(problem.positive)
-        of_all, together = share_recalls(problem)
+        (number,), (of_all, together) = self.list_classes(problem), share_recalls(problem)
         delta = of_all / together
         chosen = find_cut_off(
             held.predict(rule).score, held.rows.y, problem.positive, number, condition.value, delta

@@ -203,12 +203,11 @@ def _settings(problem: Problem) -> dict[str, pa.Array]:
         pa.table({name: _column(values) for name, values in learner.space.settings().items()})
         for learner in problem.learners.values()
     ]
-    if len(tables) == 1:
-        return {name: tables[0][name].combine_chunks() for name in tables[0].column_names}
     counts = problem.settings_per_learner
-    labels = np.repeat(list(problem.learners), counts)
     names = dict.fromkeys(name for table in tables for name in table.column_names)
-    return {LABEL: pa.array(labels), **{name: _union(name, tables, counts.tolist()) for name in names}}
+    columns = {name: _union(name, tables, counts.tolist()) for name in names}
+    labels = {LABEL: pa.array(np.repeat(list(problem.learners), counts))} if len(tables) > 1 else {}
+    return labels | columns
 
 
 def _union(name: str, tables: list[pa.Table], counts: Sequence[int]) -> pa.Array:

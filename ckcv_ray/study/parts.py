@@ -1,17 +1,11 @@
-"""Searches: which evaluations are computed, and by what settings are selected.
+"""Parts of a study as frozen values: searches, by which settings are selected, and certifications.
 
-A search is a frozen value, part of a study.
+Certifications are sources of claims, with conditions on what is proven; the proofs are in ``claims``.
 
 References: Karnin, Koren, Somekh, "Almost optimal exploration in multi-armed bandits", ICML 2013, and
 Jamieson, Talwalkar, "Non-stochastic best arm identification and hyperparameter optimization", AISTATS 2016
 (successive halving: equal budgets for rounds with ever fewer candidates); Maron, Moore, "Hoeffding races",
 NIPS 1993 (racing on common splits).
-
-Conditions on what is proven, such as sensitivity>=0.9, which is sensitivity:0.9 as well.
-
-Certifications: sources of claims, as frozen values that declare what they are proven for.
-
-The proofs are in ``claims``.
 """
 
 import re
@@ -246,19 +240,6 @@ def _read_without_sign(option: str, text: str, known: Collection[str]) -> tuple[
     return name, sign, share
 
 
-def parse_conditions(option: str, value: object) -> tuple[str, ...]:
-    """Return conditions, given as text with commas or as a list, in canonical form.
-
-    Raises:
-        InputError: as ``parse_condition``.
-    """
-    listed = value.split(",") if isinstance(value, str) else value
-    texts = sequence(option, listed, least=0, kind="conditions")
-    return tuple(
-        dict.fromkeys(str(parse_condition(option, str(text))) for text in texts if str(text).strip())
-    )
-
-
 HOLDOUT_BOUNDS = ("clopper_pearson", "stevens")
 CLAIMS = ("refit", "vote")
 MAX_HALVED_ROWS = 400  # up to here, auto holds out half of the rows
@@ -282,13 +263,8 @@ class Certification(HasOptions):
 
     Attributes:
         name: short name.
-        claim: what is certified.
-        positive: label of the class that sensitivity and the ROC curve are of; None for the second, sorted.
-        accept: conditions on what is proven, without which the result is not accepted.
-        require: the condition that the cut-off of scores is chosen for; "" for the learner's own cut-off.
-        subgroups: columns whose groups of rows are certified as well.
-        answer: the condition on the error of the rows that are answered; "" if all rows are.
-        holdout_where: the condition on a column by which rows are held out; "" without one.
+        claim, positive, accept, require, subgroups, answer, holdout_where: what it is asked for, as of
+            ``Holdout``; by default nothing.
     """
 
     name: ClassVar[str]
@@ -388,8 +364,14 @@ class Certification(HasOptions):
         return None
 
 
+def _accept(name: str, value: Any) -> tuple[str, ...]:
+    texts = sequence(name, value.split(",") if isinstance(value, str) else value, least=0, kind="conditions")
+    parsed = (parse_condition(name, str(text)) for text in texts if str(text).strip())
+    return tuple(dict.fromkeys(map(str, parsed)))
+
+
 ACCEPT = Option(
-    parse_conditions,
+    _accept,
     "What must be proven, such as specificity>=0.6; else exit code 5 (proven not to hold) or 6.",
 )
 

@@ -1,25 +1,17 @@
 r"""Upper confidence bounds on a mean loss in [0, 1], and limits and alarms that hold at all times.
 
-Proofs are in docs/theory/bounds.md, under the same headings.
+Statements and proofs are in docs/theory/bounds.md, under the same headings.
 
-**Betting.** Given a classifier, the losses x_1 .. x_m of m units that it has not seen, in an order drawn from
-the seed, are independent with mean L. With lam_t in [0, 1] chosen from x_1 .. x_t-1 alone, a gambler who bets
-that the mean is below p has after s units the wealth
+**Betting.** Losses x_1 .. x_m of units in an order that was drawn are independent with mean L, or L = E a x /
+E a where unit t counts for a_t in [0, 1]. With lam_t in [0, 1] chosen from the units before, a gambler who
+bets that the mean is below p has after s units the wealth
 
-    e_s(p) = prod over t <= s of (1 + lam_t (p - x_t)),    p in [0, 1].
+    e_s(p) = prod over t <= s of (1 + lam_t a_t (p - x_t)),    p in [0, 1],
 
-It increases with p, and at p = L it is a martingale of mean 1. So by Ville's inequality, with probability at
-least 1 - delta, L is at most the largest p at which max over s of e_s(p) <= 1 / delta, found by bisection. A
-bound below the mean of the losses, which is possible where they rise along the order, is raised to it.
-Weighted, where unit t counts for a_t in [0, 1], its weight divided by the largest that there can be, the loss
-is L = E a x / E a, and all is the same with lam_t a_t for lam_t.
-
-lam_t is the predictable plug-in of Waudby-Smith and Ramdas (Journal of the Royal Statistical Society B 86,
-2024, section 3) for a fixed number of units, limited to 1: sqrt(2 ln(1/delta) / (m v_t-1)), with v_t the mean
-of 1/4 and of the squared deviations of x_1 .. x_t from their running means, which begin with 1/2, each
-deviation times a_t, and means weighted by a_t. Sums are of logarithms. A factor is at least p, so each has a
-relative error of a few units of rounding / p, which is taken from the logarithm of the wealth before it is
-compared: bounds are rounded upwards.
+and with probability at least 1 - delta L is at most the largest p at which max over s of e_s(p) <= 1 / delta,
+found by bisection. A bound below the mean of the losses, which is possible where they rise along the order,
+is raised to it. Sums are of logarithms. A factor is at least p, so each has a relative error of a few units
+of rounding / p, which is taken from the logarithm of the wealth before it is compared: bounds are rounded up.
 
 **The optimised bet**, for few units (Ming, Shen, Wang, arXiv 2603.10329): one slope for all units, chosen
 after they were seen. For independent losses of one law with mean L
@@ -34,25 +26,20 @@ Catoni's bound holds for it, and the averaging-safe bound A, made concave by its
 interpolated between counts (Hoeffding, Annals of Mathematical Statistics 27, 1956). The one that is smaller
 at a mean loss of 0.1 is used; a claim uses A alone (``average_safe``).
 
-**At all times**, while labels of live rows arrive: an e-process is a supermartingale E_t >= 0 with E_0 = 1
-under the hypothesis, so that P(E_t >= 1 / delta for any t) <= delta (Ville 1939). Of the losses Y_1, Y_2, ...
-in [0, 1], whose sum is X_t, the limits are the ends of {p : E_t(p) < 1 / delta}, around X_t / t, with
+**At all times**, while losses Y_1, Y_2, ... of live rows arrive, whose sum is X_t: the limits are the ends of
+{p : E_t(p) < 1 / delta}, around X_t / t, with
 
     E_t(p) = B(a + X_t, b + t - X_t) / (B(a, b) p^X_t (1 - p)^(t - X_t))
 
-(Robbins 1970; Howard, Ramdas, McAuliffe, Sekhon 2021). a = x + 1, b = h - x + 1 for a certificate that rests
-on x errors in h rows decide how close they are.
+(Robbins 1970; Howard, Ramdas, McAuliffe, Sekhon 2021), and the ``Prior`` decides how close they are.
 
 The alarm is against the hypothesis that no row is expected to be wrong with a probability above c, whatever
-the past. Its process M is the mean, over ``LOG_ODDS`` alternatives q with odds exp(0.1) to exp(4) times those
-of c, and over starts s with weights fixed beforehand, of
+the past. Its process M is the mean, over ``LOG_ODDS`` alternatives q and over starts s, of
 
     product over s <= i <= t of (Y_i q / c + (1 - Y_i) (1 - q) / (1 - c)).
 
-``AT_FIRST_LABEL`` of the weight is on s = 1, for a risk that is too high from the first label, and the rest
-falls as 1 / (s ln(s)^2), for one that rises later. Batches of labels may be sorted: products start, and the
-process is looked at, at the ends of batches alone. With R_j the sum over the starts before batch j, for one
-alternative, and W_j the weights of the labels of batch j,
+Batches of labels may be sorted: products start, and the process is looked at, at the ends of batches alone.
+With R_j the sum over the starts before batch j, for one alternative, and W_j the weights of its labels,
 
     R_j = (R_(j-1) + W_(j-1)) * (product of the factors of batch j),     W_0 = w_1,
     M_j = mean of R_j + W_j + (weight of all labels after batch j).
@@ -133,6 +120,8 @@ MAX_OPTIMISED = 30  # units up to which the optimised bet is the closer one
 
 def choose_wagers(losses: ArrayLike, delta: float, shares: ArrayLike = 1.0) -> Values:
     """Return the slope lam_t a_t of each bet, lam_t from the units before it, of the shape of ``losses``.
+
+    lam_t is the predictable plug-in of Waudby-Smith and Ramdas (JRSS B 86, 2024, section 3), limited to 1.
 
     Args:
         losses: in [0, 1], (..., m), in an order that does not depend on them.

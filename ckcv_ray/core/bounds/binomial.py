@@ -23,15 +23,11 @@ lam, checked for all p (``averaging``). A may exceed 1: it is averaged first, th
 Catoni (2007): R <= (1 - exp(-lam r - ln(1/delta)/m)) / (1 - exp(-lam)) for the mean error rate r, since
 E exp(-lam X) = (1 - p (1 - exp(-lam)))^m; lam is fixed in advance as sqrt(2 ln(1/delta) / (m p0)), p0 = 0.1.
 
-Stevens' bound on one count without a number that is drawn: from the positions of the wrong rows.
-
-Let h independent rows be in an order that is drawn without regard to them, and x of them be wrong. Each of
-the C(h, x) sets of positions is equally likely, whatever the risk: the number of the set that occurred,
-divided by C(h, x), takes the place of the uniform number (docs/theory/bounds.md, "By positions, without a
-number that is drawn"). Without an error it is 1, which gives Clopper-Pearson.
-
-The sets are numbered in colexicographic order: with positions c_1 < .. < c_x, counted from 0, the number is
-1 + C(c_1, 1) + .. + C(c_x, x) (Knuth, The Art of Computer Programming 4A, section 7.2.1.3).
+Stevens' bound without a number that is drawn: of h rows in an order that is drawn without regard to them,
+each of the C(h, x) sets of positions of x wrong ones is equally likely, and the number of the one that
+occurred, divided by C(h, x), takes its place (docs/theory/bounds.md, "By positions, without a number that is
+drawn"). With positions c_1 < .. < c_x, counted from 0, it is 1 + C(c_1, 1) + .. + C(c_x, x) (Knuth, The Art
+of Computer Programming 4A, section 7.2.1.3); without an error 1, which gives Clopper-Pearson.
 """
 
 from bisect import bisect_left
