@@ -348,7 +348,6 @@ def assess(
     Raises:
         KeyboardInterrupt: it was stopped.
     """
-    execution = _check_execution(execution)
     work = check_job(Job(study, task, out, listen=listen), Procedure)._replace(stop=stop)
     if retry_failed and work.folder is not None:
         reopen(work.problem, work.folder)
