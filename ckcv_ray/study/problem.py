@@ -344,9 +344,10 @@ class Problem:
         if not self.criterion.by_class:
             return self.folds[size].n_select
         if size not in self._class_rows:
-            splits = [self.split(size, number) for number in range(self.folds[size].n_splits)]
+            y, n_classes = self.task.y, self.task.n_classes
+            splits = (self.split(size, number) for number in range(self.folds[size].n_splits))
             self._class_rows[size] = np.array(
-                [[self._count_classes(split.select), self._count_classes(split.estimate)] for split in splits]
+                [[np.bincount(y[rows], minlength=n_classes) for rows in split[1:]] for split in splits]
             )
         return self._class_rows[size][:, int(stage is not Stage.SELECT)]
 
@@ -586,9 +587,6 @@ class Problem:
     def _class_rows(self) -> dict[int, Index]:
         """Rows of each class in MS and EE by fold size, each (n_splits, 2, n_classes)."""
         return {}
-
-    def _count_classes(self, rows: Index) -> Index:
-        return np.bincount(self.task.y[rows], minlength=self.task.n_classes)
 
     def _check_rows(self) -> None:
         """Raise InputError if a split has no training rows, or is not sure to have those of a learner.
@@ -857,14 +855,10 @@ def _check_fits(study: BaseStudy, task: Task, stored: bool) -> None:
     Models that are ``stored`` name each row once.
     """
     learners, balance = study.learner.by_label, study.balance
-    instead = task.target.word(
-        "choose one of classes, such as svm or forest", "choose one of numbers, such as ridge"
-    )
+    others = "choose one of classes, such as svm or forest", "choose one of numbers, such as ridge"
+    instead = task.target.word(*others) if len(learners) == 1 else LEAVE_OUT
     for label, single in learners.items():
-        kind = Requirement(
-            f"learner {label}", single.kinds, instead=instead if len(learners) == 1 else LEAVE_OUT
-        )
-        _check_need(kind, single, task)
+        _check_need(Requirement(f"learner {label}", single.kinds, instead=instead), single, task)
         if task.weighting.columns and not single.weighs_rows:
             raise InputError(
                 f"learner {label} does not use weights of rows: choose one that does, such as "

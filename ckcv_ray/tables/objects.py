@@ -102,9 +102,7 @@ def parse_address(name: str, text: str, least: int = 1) -> Address:
     if not (key := key.strip("/")):
         if not least:
             return Address(scheme, bucket, key)
-        raise InputError(
-            f"{name}={quote(text)} is a bucket alone: add a name, as in {text.rstrip('/')}/runs/x"
-        )
+        raise InputError(f"{name}={quote(text)} is a bucket: add a name, as in {text.rstrip('/')}/runs/x")
     is_name = key.isprintable() and NOT_IN_KEYS.isdisjoint(key) and len(key) <= LONGEST_KEY
     if not is_name or any(part in ("", ".", "..") for part in key.split("/")):
         raise InputError(

@@ -77,9 +77,8 @@ class KFold(Folds):
         if self.stratify:
             return Split.score(units.n, order[number :: self.folds])
         if self.remainder == "last":
-            rows = units.n // self.folds
-            stop = units.n if number == self.folds - 1 else (number + 1) * rows
-            return Split.score(units.n, order[number * rows : stop])
+            ends = units.n // self.folds * np.arange(1, self.folds)
+            return Split.score(units.n, np.split(order, ends)[number])
         return Split.score(units.n, np.array_split(order, self.folds)[number])
 
 
