@@ -256,9 +256,7 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
             return self._subtract_votes if self._has_two else self._count_votes
         if self._rule == "refit" and needed in self._learner.outputs:
             return partial(self._ask_refitted, needed)
-        raise AttributeError(
-            NO_OUTPUT.format("decision_function", self._learner.name, "scores of each class")
-        )
+        raise AttributeError(NO_OUTPUT.format("decision_function", self._learner.name, "scores of classes"))
 
     def save(self, folder: str) -> None:
         """Write the run to a folder, which ``ckcv`` can report, verify and predict with.

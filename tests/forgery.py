@@ -283,7 +283,7 @@ def fitted(problem: Problem, leader: Leader) -> Ensemble:
     """The ensemble of a leader."""
     splits = range(problem.sizes[leader.size].n_splits)
     units = [Unit(Stage.REFIT, leader.size, i, ((leader.path, leader.step + 1),)) for i in splits]
-    return Ensemble(evaluate(units, share(problem)).members)
+    return Ensemble(evaluate(share(problem), units).members)
 
 
 def stored(out: Path) -> tuple[Problem, Ensemble]:

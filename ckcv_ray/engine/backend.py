@@ -160,9 +160,7 @@ REACH_SECONDS = 5.0
 def reach(address: str) -> None:
     """Raise InputError if no Ray cluster answers at an address; ray.init would try for a minute."""
     if address.startswith("ray://"):
-        raise InputError(
-            f"address={address!r}: run on a machine of the cluster, or as a job; Ray Client is not supported"
-        )
+        raise InputError(f"address={address!r}: Ray Client is not supported: run in the cluster, or as a job")
     host, _, port = address.rpartition(":")
     if not (host and port.isascii() and port.isdigit()):
         if address == "auto":

@@ -118,7 +118,7 @@ def evaluate_apart(units: Sequence[Unit], inputs: Inputs, seconds: float = inf) 
     If they do, their paths are evaluated one by one; one that ends it alone, ``MAX_LOST`` times, has failed.
     """
     problem, timeout = inputs.problem, inputs.fit_timeout
-    compute = partial(compute_apart, problem.learner, timeout, evaluate_inputs, inputs)
+    compute = partial(compute_apart, problem.learner, timeout, evaluate, inputs)
     alone = [unit._replace(paths=(path,)) for unit in units for path in unit.paths]
     with suppress(LostError):
         return [compute(units, seconds)]
@@ -137,12 +137,7 @@ def evaluate_apart(units: Sequence[Unit], inputs: Inputs, seconds: float = inf) 
     return outcomes
 
 
-def evaluate_inputs(inputs: Inputs, units: Sequence[Unit], seconds: float = inf) -> Outcome:
-    """Evaluate units as ``evaluate`` does; of a worker, ``compute_apart`` asks it."""
-    return evaluate(units, inputs, seconds)
-
-
-def evaluate(units: Sequence[Unit], inputs: Inputs, seconds: float = inf) -> Outcome:
+def evaluate(inputs: Inputs, units: Sequence[Unit], seconds: float = inf) -> Outcome:
     """Evaluate units one by one on one thread; a path that raises an error becomes a Failure.
 
     After ``seconds`` no unit but the first is begun; the outcome names those that are left.

@@ -98,7 +98,7 @@ MAX_CONCURRENT_STUDIES = 3  # of ``run_many``
 
 @ray.remote(max_retries=0)
 def _evaluate(units: tuple[Unit, ...], seconds: float, inputs: list[Any]) -> Outcome:
-    return evaluate(units, _load_inputs(*inputs), seconds)
+    return evaluate(_load_inputs(*inputs), units, seconds)
 
 
 @lru_cache(maxsize=MAX_CONCURRENT_STUDIES)

@@ -194,19 +194,12 @@ class Choice(Combined):
         labels = names if self.labels is None else self.labels
         for name, given in (("labels", labels), ("most_rows", self.most_rows or names)):
             if len(given) != len(names):
-                raise InputError(
-                    f"{name}: there {'is' if len(given) == 1 else 'are'} {len(given)} for "
-                    f"{len(names)} learners: give one for each"
-                )
+                raise InputError(f"{name}: got {len(given)} for {len(names)} learners: give one for each")
         for i, label in enumerate(labels):
             if label in labels[:i]:
-                raise InputError(
-                    f"learners: {label} is named twice: leave one out, or tell them apart by labels"
-                )
+                raise InputError(f"learners: {label} is named twice: leave one out, or give each a label")
             if self.learners[i] in self.learners[:i]:
-                raise InputError(
-                    f"learners: {label} is the same as another one, options included: leave it out"
-                )
+                raise InputError(f"learners: {label} equals another one, options included: leave it out")
         if self.labels == names:
             object.__setattr__(self, "labels", None)
         for label, learner in zip(labels, self.learners, strict=True):
@@ -238,9 +231,7 @@ class Choice(Combined):
         if self.most_rows is not None:
             kept = [i for i, most in enumerate(self.most_rows) if task.n <= most]
             if len(kept) < 2:
-                raise InputError(
-                    f"most_rows leaves {len(kept)} learners for {task.n:,} rows: at least 2 are needed"
-                )
+                raise InputError(f"most_rows leaves {len(kept)} learners for {task.n:,} rows: 2 are needed")
             learners, labels = tuple(self.learners[i] for i in kept), tuple(self.names[i] for i in kept)
             choice = replace(self, learners=learners, labels=labels, most_rows=None)
         return choice.change_each(lambda learner: learner.canonical(task))

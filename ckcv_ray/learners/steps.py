@@ -528,9 +528,7 @@ def _make_folds(task: Task, train: Index) -> list[Index]:
     grouped = task.n_units < task.n or n_groups < len(train)  # a row that was drawn twice stays in one fold
     if min(rarest, n_groups) < FEWEST_CROSS_FITS:
         what = "a class has a single row" if rarest < FEWEST_CROSS_FITS else "all are of one group"
-        raise InputError(
-            f"encode=target divides the training rows of a split into folds, and {what}: choose encode=onehot"
-        )
+        raise InputError(f"encode=target divides a split's training rows, and {what}: choose encode=onehot")
     splitter = StratifiedGroupKFold if grouped else StratifiedKFold
     (seed,) = draw_seeds(make_seed_sequence(train), 1)
     folds = splitter(min(CROSS_FITS, rarest, n_groups), shuffle=True, random_state=seed % 2**32)

@@ -17,7 +17,7 @@ from ckcv_ray.core.draws import TRIED
 from ckcv_ray.core.measures import Outputs, Score
 from ckcv_ray.core.resampling.drawn import Subsampling
 from ckcv_ray.core.schedule import Stage, Unit
-from ckcv_ray.engine.evaluate import Inputs, evaluate_inputs, share, warm_up
+from ckcv_ray.engine.evaluate import Inputs, evaluate, share, warm_up
 from ckcv_ray.engine.loop import Stop
 from ckcv_ray.engine.race import describe_failures
 from ckcv_ray.engine.worker import LostError, compute_apart
@@ -115,7 +115,7 @@ def _fit_splits(inputs: Inputs, until: float, stop: Stop) -> tuple[list[Outcome]
             unit = Unit(Stage.SELECT, OUTER, split, ((path, length),))
             left = (until - monotonic()) / (1 if split else len(lengths) - path)
             try:
-                outcome = compute_apart(problem.learner, left, evaluate_inputs, inputs, [unit], seconds=left)
+                outcome = compute_apart(problem.learner, left, evaluate, inputs, [unit], seconds=left)
             except LostError:  # it was late, or has ended its process
                 if split:
                     return found, lost

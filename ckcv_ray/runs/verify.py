@@ -153,9 +153,7 @@ def verify(
     seconds, began, folder = number("limit", limit), monotonic(), RunFolder(out)
     if not folder.finished:
         folder.identity()
-        raise StoreError(
-            f"{str(out)!r} holds no finished run: there is nothing to verify yet{folder.suggest_folder()}"
-        )
+        raise StoreError(f"{str(out)!r} holds no finished run to verify{folder.suggest_folder()}")
     result = Verification()
     passed = () if test is None and table is None else (InputError,)  # which is about what was given
     with result.note_errors(*passed):

@@ -92,7 +92,7 @@ def measure(problem: Problem, tried: int = 4) -> MadeUp:
         spent, errors = [], []
         for path in enumerate(problem.learner.space.lengths):
             begin = time.thread_time()  # the machine may do other things meanwhile
-            outcome = evaluate([Unit(Stage.SELECT, j, 0, (path,))], inputs)
+            outcome = evaluate(inputs, [Unit(Stage.SELECT, j, 0, (path,))])
             spent.append(time.thread_time() - begin)
             errors.append(outcome.records["totals"].sum(axis=1))
         seconds.append(spent)

@@ -86,7 +86,7 @@ def ours(case: Case) -> None:
     """Fit every setting on every split, as a run does it."""
     paths = tuple(enumerate(case.learner.space.lengths))
     units = [Unit(Stage.SELECT, 0, i, paths) for i in range(SPLITS)]
-    if evaluate(units, share(case.problem)).failures:
+    if evaluate(share(case.problem), units).failures:
         raise RuntimeError("a path failed")
 
 

@@ -85,7 +85,7 @@ class Unruly(SerialBackend):
     def wait(self) -> list[Outcome]:
         self.queue.rotate(int(self.rng.integers(len(self.queue))))
         units = [unit._replace(paths=(path,)) for unit in self.queue.popleft().units for path in unit.paths]
-        outcomes = [evaluate([units[i]], self.inputs) for i in self.rng.permutation(len(units))]
+        outcomes = [evaluate(self.inputs, [units[i]]) for i in self.rng.permutation(len(units))]
         return [*outcomes, outcomes[0]]
 
 

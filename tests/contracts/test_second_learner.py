@@ -51,7 +51,7 @@ def test_a_recorder_in_a_process_that_does_not_know_the_learner_resumes(tmp_path
     problem = Problem.of(STUDY, TASK)
     before = Recorder(problem, tmp_path / "run")
     before.open()
-    before.add(evaluate(before.plan(1).units, share(problem)))
+    before.add(evaluate(share(problem), before.plan(1).units))
     before.close()
     monkeypatch.delitem(LEARNERS, "centroid")
     after = Recorder(problem, tmp_path / "run")

@@ -60,7 +60,7 @@ def finish(queue: BudgetQueue) -> list[Records]:
     inputs, records = share(queue.problem), []
     while units := queue.plan(1).units:
         for unit in units:
-            outcome = evaluate([unit], inputs)
+            outcome = evaluate(inputs, [unit])
             queue.add(outcome)
             records.append(outcome.records)
     return records
@@ -107,7 +107,7 @@ def test_records_that_no_round_wants_decide_nothing(done: Done) -> None:
     inputs = share(problem)
     for size in range(len(problem.sizes)):
         for split in range(problem.sizes[size].n_splits):
-            again.add(evaluate([Unit(Stage.SELECT, size, split, every)], inputs))
+            again.add(evaluate(inputs, [Unit(Stage.SELECT, size, split, every)]))
     for part in records:
         again.add(Outcome(part, (), ()))
     again.add(Outcome(records[0][:0], tuple(queue.ledger.failed.values()), ()))
@@ -198,7 +198,7 @@ def test_a_failure_leaves_its_candidate_out_and_the_rest_goes_on() -> None:
             for unit in units[::order]:
                 lost = unit.split == 1 and any(path == 1 for path, _ in unit.paths)
                 failed = make_failures([unit], problem, FIRE)
-                queue.add(failed if lost else evaluate([unit], inputs))
+                queue.add(failed if lost else evaluate(inputs, [unit]))
         tables.append(queue.candidates())
         assert queue.complete()
         assert queue.progress().failed > 0
@@ -268,7 +268,7 @@ class Clock:
         return seconds
 
     def evaluate(self, units: list[Unit], inputs: Any) -> Outcome:
-        began, outcome = self.now, evaluate(units, inputs)
+        began, outcome = self.now, evaluate(inputs, units)
         self.measure(units, inputs.problem)
         return outcome._replace(seconds=self.now - began)
 

@@ -96,7 +96,7 @@ def all_bounds() -> dict[tuple[int, int, int], list[float]]:
     every = tuple(enumerate(PROBLEM.learner.space.lengths))
     units = [Unit(Stage.SELECT, j, i, every) for j in range(2) for i in range(5)]
     bounds = {}
-    for record in np.sort(evaluate(units, share(PROBLEM)).records, order=["split"]):
+    for record in np.sort(evaluate(share(PROBLEM), units).records, order=["split"]):
         k = PROBLEM.sizes[record["size"]].k
         candidate = record["step"].item(), record["path"].item(), k
         bound = clopper_pearson(int(record["totals"].sum()), TASK.n // k, PLAIN.delta)

@@ -30,7 +30,7 @@ def inputs(problem: Problem) -> Inputs:
 def race(queue: RaceQueue, inputs: Inputs) -> Iterator[tuple[Unit, ...]]:
     """Do what is asked for until nothing is; the batches."""
     while units := queue.plan(1).units:
-        queue.add(evaluate(units, inputs))
+        queue.add(evaluate(inputs, units))
         yield units
 
 
@@ -64,9 +64,9 @@ def test_failures_of_one_path_are_joined_in_any_order(problem: Problem, inputs: 
         for outcome in outcomes:
             queue.add(outcome)
         assert [failure[:6] for failure in queue.failures()] == [(False, 0, 1, 1, 0, 3)]
-    queue.add(evaluate([Unit(Stage.SELECT, 0, 1, ((1, 2),))], inputs))
+    queue.add(evaluate(inputs, [Unit(Stage.SELECT, 0, 1, ((1, 2),))]))
     assert len(queue.failures()) == 1
-    queue.add(evaluate([Unit(Stage.SELECT, 0, 1, ((1, 3),))], inputs))
+    queue.add(evaluate(inputs, [Unit(Stage.SELECT, 0, 1, ((1, 3),))]))
     assert queue.failures() == []
     queue.add(lost[0])  # of another batch, late
     assert queue.failures() == []
@@ -79,7 +79,7 @@ def test_an_exhaustive_run_is_not_complete_before_its_estimates() -> None:
     for j in range(2):
         for i in range(4):
             assert not queue.is_decided()
-            queue.add(evaluate([Unit(Stage.SELECT, j, i, EVERY)], inputs))
+            queue.add(evaluate(inputs, [Unit(Stage.SELECT, j, i, EVERY)]))
     assert queue.is_decided()
     assert not queue.complete()
     units = [unit for batch in race(queue, inputs) for unit in batch]
@@ -97,7 +97,7 @@ def test_the_shared_data_are_not_written_to() -> None:
     task, distances = inputs.shared
     for array in (task.X, task.y, distances, inputs.problem.task.X):
         array.flags.writeable = False
-    outcome = evaluate(BOTH, inputs)
+    outcome = evaluate(inputs, BOTH)
     assert not outcome.failures
 
 
@@ -112,11 +112,11 @@ def test_what_is_lost_as_a_whole_fails_on_every_step_that_would_be_scored(proble
 def test_what_was_not_begun_in_time_is_left_and_the_first_is_always_begun(inputs: Inputs) -> None:
     """The records of both parts are those of the whole."""
     units = tuple(Unit(Stage.SELECT, 1, split, ((0, 3), (1, 2))) for split in range(4))
-    whole = evaluate(units, inputs)
+    whole = evaluate(inputs, units)
     assert whole.left == ()
     found, batches = [], 0
     while units:
-        outcome = evaluate(units, inputs, seconds=0.0)
+        outcome = evaluate(inputs, units, seconds=0.0)
         assert outcome.left == units[1:]
         found.append(outcome.records)
         units, batches = outcome.left, batches + 1

@@ -214,11 +214,11 @@ def test_fits_of_a_session_that_was_killed_count(tmp_path: Path, problem: Proble
     first.open()
     every = tuple(enumerate(problem.learner.space.lengths))
     for split in range(3):
-        first.add(evaluate([Unit(Stage.SELECT, 0, split, every)], share(problem)))
+        first.add(evaluate(share(problem), [Unit(Stage.SELECT, 0, split, every)]))
     first.flush()
     first.folder.release()
     second.open()
-    second.add(evaluate([Unit(Stage.SELECT, 1, 0, ((0, 2),))], share(problem)))
+    second.add(evaluate(share(problem), [Unit(Stage.SELECT, 1, 0, ((0, 2),))]))
     assert second.metadata()["fits"] == 18 + 2
     second.close()
 
@@ -240,19 +240,19 @@ def test_it_concludes_nothing_as_long_as_work_is_left(problem: Problem) -> None:
     assert recorder.conclude([], []) is None
     inputs = share(problem)
     while units := recorder.plan(1).units:
-        recorder.add(evaluate(units, inputs))
+        recorder.add(evaluate(inputs, units))
     decision = recorder.decision()
     assert recorder.conclude(decision.leaders, []) is None
     assert recorder.conclude([], decision.leaders) is None
     (leader,) = decision.leaders
     path = leader.path, leader.step + 1
     refits = [Unit(Stage.REFIT, leader.size, split, (path,)) for split in range(3)]
-    recorder.add(evaluate(refits[:2], inputs))
+    recorder.add(evaluate(inputs, refits[:2]))
     assert recorder.conclude(decision.leaders, []) is None
     recorder.add(make_failures(refits[2:], problem, FIRE))
     assert recorder.conclude(decision.leaders, []) is None
     concluded = recorder.conclude([], decision.leaders)
     assert [failure[3] for failure in concluded.metadata["failures"]] == [FIRE]
-    recorder.add(evaluate(refits, inputs))
+    recorder.add(evaluate(inputs, refits))
     concluded = recorder.conclude(decision.leaders, [])
     assert concluded.metadata["failures"] == []

@@ -89,7 +89,7 @@ def run_losing(study: Any, sample: Sample, out: Path, k: int, split: int) -> Any
             units, problem = self.queue.popleft().units, self.inputs.problem
             lost = [unit for unit in units if (problem.sizes[unit.size].k, unit.split) == (k, split)]
             kept = [unit for unit in units if unit not in lost]
-            done = [evaluate(kept, self.inputs)] if kept else []
+            done = [evaluate(self.inputs, kept)] if kept else []
             return [*done, *([make_failures(lost, problem, "lost")] if lost else [])]
 
     work = find("runs.run:check_job")(Job(study, Task.of(sample.X, sample.y), out))

@@ -58,11 +58,11 @@ REFUSED = [
     (choose((SVM, "centroid")), "learners: 'centroid' is not a single learner"),
     (choose((SVM, GaussianSVM)), "is not a single learner, such as"),
     (choose((SVM, Choice((SVM, CENTROID)))), "is not a single learner"),
-    (choose((SVM, GaussianSVM())), "svm is named twice: leave one out, or tell them apart by labels"),
+    (choose((SVM, GaussianSVM())), "svm is named twice: leave one out, or give each a label"),
     (choose((SVM, GaussianSVM()), ("a", "a")), "a is named twice"),
-    (choose((SVM, replace(SVM)), ("a", "b")), "b is the same as another one, options included"),
-    (choose((SVM, CENTROID), ("a",)), "labels: there is 1 for 2 learners"),
-    (choose((SVM, CENTROID), ("a", "b", "c")), "labels: there are 3 for 2 learners"),
+    (choose((SVM, replace(SVM)), ("a", "b")), "b equals another one, options included"),
+    (choose((SVM, CENTROID), ("a",)), "labels: got 1 for 2 learners"),
+    (choose((SVM, CENTROID), ("a", "b", "c")), "labels: got 3 for 2 learners"),
     *(
         (choose((SVM, CENTROID), ("a", label)), f"labels={label!r}: a label is text")
         for label in ("b,c", "", " b", 1)
@@ -71,7 +71,7 @@ REFUSED = [
     (choose((SVM, CENTROID), ("a", "b" * 101)), "a label is text of at most 100 printable"),
     (choose((SVM, CENTROID), "ab"), "labels='ab' is not a sequence"),
     (choose((SVM, Clashing())), "a hyperparameter of clashing is called learner"),
-    (choose((TREE, BAYES), most_rows=(5,)), "most_rows: there is 1 for 2 learners: give one for each"),
+    (choose((TREE, BAYES), most_rows=(5,)), "most_rows: got 1 for 2 learners: give one for each"),
     (
         lambda: Choice((TREE, BAYES), most_rows=(5, 100)).canonical(clouds(60, 2)),
         "most_rows leaves 1 learners for 60 rows",
@@ -89,7 +89,7 @@ REFUSED = [
     (study("forest", "max_featurs=1"), "did you mean max_features"),
     (study("forest", "C=1"), "'C' is not a parameter of Random"),
     (study("linear", "C=-1"), r"range \(0.0, inf\]. Got -1"),
-    (study("forest", "max_features=sqrt,sq"), "lists of them, or log2, sqrt"),
+    (study("forest", "max_features=sqrt,sq"), "lists, or log2, sqrt"),
     (study("linear", "C="), "expected a parameter and its values"),
     (study("linear", "C=1,1"), "has a value twice"),
     (study("linear", {"C": []}), "param C is empty"),

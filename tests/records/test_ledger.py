@@ -27,7 +27,7 @@ def records(problem: Problem) -> Records:
     """Of two splits in both stages, of one path less in the second."""
     paths = ((0, 3), (1, 2))
     units = [Unit(stage, 1, split, paths) for stage in (Stage.SELECT, Stage.ESTIMATE) for split in (0, 2)]
-    return evaluate(units, share(problem)).records
+    return evaluate(share(problem), units).records
 
 
 def test_new_records_are_told_from_those_held_and_what_was_entered_is_held(problem, records):
@@ -73,7 +73,7 @@ def test_a_failure_is_held_once_all_its_steps_are(problem: Problem, records: Rec
 def test_fits_that_ended_at_the_cap_are_counted_in_both_stages() -> None:
     problem = Problem.of(STUDY.replace(param={"max_iter": 1}), blobs(30))
     units = [Unit(stage, 0, 0, ((1, 3),)) for stage in (Stage.SELECT, Stage.ESTIMATE)]
-    ledger, records = Ledger(problem), evaluate(units, share(problem)).records
+    ledger, records = Ledger(problem), evaluate(share(problem), units).records
     ledger.enter(records)
     assert ledger.not_converged() == int(np.sum(records["status"] == 1)) > 0
 
@@ -83,7 +83,7 @@ def test_memory_follows_what_was_computed_and_not_what_is_planned() -> None:
     grid = tuple(np.logspace(-2, 2, 40).tolist())
     large = Problem.of(Study.paper(C=grid, gamma=grid, k=tuple(range(3, 23)), n_splits=100), blobs(120))
     units = [Unit(Stage.SELECT, 1, 0, ((0, 40),))]
-    outcome = evaluate(units, share(large))
+    outcome = evaluate(share(large), units)
     tracemalloc.start()
     queue = RaceQueue(large)
     queue.add(outcome)

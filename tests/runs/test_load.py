@@ -187,7 +187,7 @@ def test_refits_stop_when_asked() -> None:
     recorder, backend = Recorder(Problem.of(SMALL, blobs(60))), SerialBackend()
     inputs = evaluate.share(recorder.problem)
     while units := recorder.plan(1).units:
-        recorder.add(evaluate.evaluate(units, inputs))
+        recorder.add(evaluate.evaluate(inputs, units))
     backend.start(inputs)
     with pytest.raises(KeyboardInterrupt):
         finish(recorder.problem, backend, recorder, None, None, lambda: True)

@@ -35,7 +35,7 @@ def log(tmp_path: Path) -> Iterator[Log]:
 @pytest.fixture(scope="module")
 def records() -> Records:
     units = [Unit(stage, j, 1, ((0, 2), (1, 1))) for stage in list(Stage)[:2] for j in range(2)]
-    return evaluate(units, share(PROBLEM)).records
+    return evaluate(share(PROBLEM), units).records
 
 
 def everything(log: Log) -> tuple[Records, list[Failure]]:
@@ -110,7 +110,7 @@ def test_totals_that_no_evaluation_has_are_refused(tmp_path, groups, totals, mes
     problem = Problem.of(study, Task.of(TASK.X, TASK.y, groups=groups))
     log = Log(LocalFiles(tmp_path), problem)
     (tmp_path / "log").mkdir()
-    records = evaluate([Unit(Stage.SELECT, 0, 0, ((0, 2),))], share(problem)).records
+    records = evaluate(share(problem), [Unit(Stage.SELECT, 0, 0, ((0, 2),))]).records
     records["totals"][0] = totals
     log.append(records, [])
     with pytest.raises(StoreError, match=message):

@@ -26,6 +26,7 @@ from ckcv_ray.learners.base import CONVERGED, Coded, Learner, Setting, Space, Tr
 from ckcv_ray.learners.ensemble import judge
 from ckcv_ray.learners.sklearn import store as models
 from ckcv_ray.learners.sklearn.spec import (
+    CATBOOST,
     LIBRARIES,
     Estimator,
     Spec,
@@ -37,7 +38,6 @@ from ckcv_ray.learners.sklearn.spec import (
     list_packages,
     list_parameters,
     list_settings,
-    shares_rounds,
     trust,
 )
 from ckcv_ray.learners.sklearn.store import (
@@ -480,9 +480,21 @@ class LibraryRounds(Rounds):
 
     @classmethod
     def applies(cls, estimator: Estimator) -> bool:
-        """Return whether an estimator's first rounds do not depend on their number."""
-        library = LIBRARIES.get(str(find_library(estimator)))
-        return library is not None and library.rounds == cls.parameter and shares_rounds(estimator)
+        """Return whether an estimator's first rounds do not depend on their number.
+
+        Only parameters count that are known to allow it. CatBoost's learning rate depends on the number of
+        rounds unless it is given.
+        """
+        library = LIBRARIES.get(package := str(find_library(estimator)))
+        if library is None or library.rounds != cls.parameter:
+            return False
+        defaults, params = type(estimator)().get_params(), estimator.get_params()
+        given = {name for name, value in params.items() if name not in defaults or value != defaults[name]}
+        forced = {name for spellings in library.forced for name in spellings}
+        if package == CATBOOST and params.get("learning_rate") is None:
+            return False
+        known = {*library.sharing, *library.usual, *forced}
+        return given <= known and params.get("boosting_type", "gbdt") == "gbdt"
 
     def labels(self) -> Classes:
         """Return the labels of one fit after each number of rounds, unless it has fewer than were asked for.

@@ -168,9 +168,7 @@ def _describe_value(label: str, value: Any, words: Iterable[str] | None, depth: 
     if words is None and isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
         return {key: _describe_value(f"{label}.{key}", item, None, depth) for key, item in value.items()}
     listed = f", or {', '.join(sorted(words)[:12])}" if words else ""
-    raise InputError(
-        f"{label}={quote(value)} cannot be part of a study: expected numbers or lists of them{listed}"
-    )
+    raise InputError(f"{label}={quote(value)} cannot be part of a study: expected numbers, lists{listed}")
 
 
 def _describe_step(label: str, step: Any, depth: int) -> list[Any]:
@@ -222,9 +220,7 @@ def _describe_grid(label: str, search: Any, grid: Any) -> Any:
         for key, values in lists.items():
             for value in values if isinstance(values, list | tuple) else [values]:
                 if callable(value) or hasattr(value, "get_params"):
-                    raise InputError(
-                        f"{label}: {key} of a grid takes no function: score one estimator for each"
-                    )
+                    raise InputError(f"{label}: {key} of a grid takes no function: score each by itself")
             name, _, parameter = key.rpartition("__")
             owner = every[name] if name else inner
             is_step = parameter not in owner.get_params(deep=False)
@@ -388,23 +384,6 @@ def prepare(estimator: Estimator) -> None:
     estimator.set_params(**changes)
 
 
-def shares_rounds(estimator: Estimator) -> bool:
-    """Return whether the first rounds of a long fit of an estimator of these libraries are a short fit.
-
-    Only parameters count that are known to allow it. CatBoost's learning rate depends on the number of rounds
-    unless it is given.
-    """
-    package = str(find_library(estimator))
-    library, defaults = LIBRARIES[package], type(estimator)().get_params()
-    forced = {name for spellings in library.forced for name in spellings}
-    params = estimator.get_params()
-    given = {name for name, value in params.items() if name not in defaults or value != defaults[name]}
-    if package == CATBOOST and params.get("learning_rate") is None:
-        return False
-    known = {*library.sharing, *library.usual, *forced}
-    return given <= known and params.get("boosting_type", "gbdt") == "gbdt"
-
-
 def _is_outside(parameter: str) -> bool:
     return "allow" not in parameter and any(word in parameter for word in FILE_WORDS)
 
@@ -548,9 +527,7 @@ def find_path(name: str, kind: type) -> str:
     """Return where a class is imported from: the shortest public module that has it."""
     parts = kind.__module__.split(".")
     if "<locals>" in kind.__qualname__:
-        raise InputError(
-            f"{name}: workers cannot import {kind.__qualname__} of {kind.__module__}: define it in a module"
-        )
+        raise InputError(f"{name}: workers cannot import {kind.__qualname__}: define it in a module")
     for end in range(1, len(parts)):
         module = ".".join(parts[:end])
         if parts[end].startswith("_") and getattr(import_module(module), kind.__qualname__, None) is kind:
@@ -669,13 +646,9 @@ def check_space(name: str, value: object) -> Values | None:
         for text in value:
             key, _, values = map(str.strip, text.partition("=") if isinstance(text, str) else ("", "", ""))
             if not (key and values):
-                raise InputError(
-                    f"{name}={quote(text)}: expected a parameter and its values, such as C=0.1,1,10"
-                )
+                raise InputError(f"{name}={quote(text)}: expected a parameter and its values, such as C=1,10")
             if key in given:
-                raise InputError(
-                    f"{name} {quote(key)} is given twice: give all its values at once, {key}=1,2"
-                )
+                raise InputError(f"{name} {quote(key)} is given twice: give its values at once, {key}=1,2")
             given[key] = values
         value = given
     return {key: _parse_values(f"{name} {key}", value[key]) for key in sorted(value)}
@@ -692,15 +665,10 @@ def list_settings(space: Values, sample: int | None) -> list[Params]:
     drawn = [key for key, values in space.items() if isinstance(values, str)]
     if sample is None:
         if drawn:
-            raise InputError(
-                f"param {drawn[0]}={space[drawn[0]]} is a distribution: give sample, the number of settings "
-                "to draw, such as 60"
-            )
+            raise InputError(f"param {drawn[0]}={space[drawn[0]]} is a distribution: give sample, such as 60")
         count = int(np.prod([len(values) for values in space.values()], dtype=float))
         if count > MAX_SETTINGS:
-            raise InputError(
-                f"the search space has {count:,} settings: at most {MAX_SETTINGS:,}: give sample, or fewer"
-            )
+            raise InputError(f"there are {count:,} settings, at most {MAX_SETTINGS:,}: give sample, or fewer")
         return [dict(zip(space, values, strict=True)) for values in product(*space.values())]
     from sklearn.model_selection import ParameterGrid, ParameterSampler
 

@@ -275,29 +275,26 @@ def _check_columns_of_tree(part: Any) -> None:
 
     In a pipeline that may be more than those of the table.
     """
-    if _type_name(part.tree_) != TREE or not _is_demanded(part, int(part.tree_.n_features)):
-        raise ValueError("a tree has another number of columns than its estimator")
+    _check_demanded(part, int(part.tree_.n_features) if _type_name(part.tree_) == TREE else None)
 
 
 def _check_columns_of_predictors(part: Any) -> None:
     """Check the trees of boosting by histograms as those of others, whose columns it alone knows."""
-    demanded = getattr(part, "n_features_in_", None)
-    if vars(part).get("_preprocessor") is not None:
-        raise ValueError("a tree has categories, and the columns are numbers")
+    demanded, preprocessor = (vars(part).get(name) for name in ("n_features_in_", "_preprocessor"))
     predictors = [predictor for of_round in part._predictors for predictor in of_round]
-    if not isinstance(demanded, int) or {*map(_type_name, predictors)} - {PREDICTOR}:
-        raise ValueError("a tree has another number of columns than its estimator")
+    _check_demanded(part, demanded if {*map(_type_name, predictors)} <= {PREDICTOR} else None)
+    if preprocessor is not None or any(np.any(one.nodes["is_categorical"]) for one in predictors):
+        raise ValueError("a tree has categories, and the columns are numbers")
     for nodes in (predictor.nodes for predictor in predictors):
-        if np.any(nodes["is_categorical"]):
-            raise ValueError("a tree has categories, and the columns are numbers")
         leaf = nodes["is_leaf"] != 0
         _check_nodes(nodes["left"], nodes["right"], nodes["feature_idx"], leaf, demanded)
 
 
-def _is_demanded(part: Any, columns: int) -> bool:
-    """Return whether an estimator refuses rows of another number of columns."""
+def _check_demanded(part: Any, columns: object) -> None:
+    """Check that an estimator refuses rows of another number of columns than its trees have."""
     demanded = vars(part).get("n_features_in_")
-    return isinstance(demanded, int) and demanded == columns
+    if not isinstance(demanded, int) or demanded != columns:
+        raise ValueError("a tree has another number of columns than its estimator")
 
 
 def _check_support(part: Any) -> None:
@@ -320,8 +317,8 @@ def _check_stages(part: Any) -> None:
     stages, per_stage = part.estimators_, part.n_trees_per_iteration_
     if not (isinstance(stages, np.ndarray) and stages.ndim == 2 and stages.shape[1] == per_stage):
         raise ValueError("its trees are not those of its classes")
-    if not all(_is_demanded(tree, vars(stages[0, 0]).get("n_features_in_")) for tree in stages.flat):
-        raise ValueError("a tree has another number of columns than its estimator")
+    for tree in stages.flat:
+        _check_demanded(tree, vars(stages[0, 0]).get("n_features_in_"))
 
 
 CHECKS = {  # by an attribute that a fitted estimator needs to predict: what checks it

@@ -136,9 +136,7 @@ class Code(NullCache):
         if signature in self.reduced:
             return CompileResult._rebuild(target_context, *self.reduced[signature])
         if not Code.compiling:
-            raise TypeError(
-                f"no code for types {signature}: call load() first; svm/trainer.py lists the types"
-            )
+            raise TypeError(f"no code for types {signature}: call load_code() first; trainer.py lists them")
         return None
 
 

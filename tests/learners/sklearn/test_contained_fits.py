@@ -144,7 +144,7 @@ from ckcv_ray.engine.evaluate import evaluate
 inputs = pickle.load(sys.stdin.buffer)
 inputs.problem.learner.trainer.load()
 before = set(sys.modules)
-assert not evaluate([Unit(Stage.SELECT, 0, 0, ((0, 1),))], inputs).failures
+assert not evaluate(inputs, [Unit(Stage.SELECT, 0, 0, ((0, 1),))]).failures
 print(*sorted(set(sys.modules) - before))
 """
 

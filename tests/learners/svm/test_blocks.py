@@ -51,7 +51,7 @@ def test_the_plan_covers_what_a_worker_takes() -> None:
     assert evaluate.INTERPRETER_BYTES < small < evaluate.INTERPRETER_BYTES + (16 << 20)
     assert large < 5 << 29
     problem = Problem.of(STUDY, blobs(60))
-    outcome = evaluate.evaluate([Unit(Stage.SELECT, 0, 0, ((0, 3),))], evaluate.share(problem))
+    outcome = evaluate.evaluate(evaluate.share(problem), [Unit(Stage.SELECT, 0, 0, ((0, 3),))])
     assert 0 < outcome.solving < outcome.seconds
     assert outcome.peak > 1 << 20
 
