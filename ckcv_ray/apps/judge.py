@@ -20,18 +20,19 @@ from ckcv_ray.claims.rules import CutOff
 from ckcv_ray.core.percent import format_level, format_row, round_bound
 from ckcv_ray.core.quantities import BINARY_RECALLS
 from ckcv_ray.errors import InputError, cut_list, pluralize
-from ckcv_ray.reports.facts import (
-    BY_CLASS,
+from ckcv_ray.reports.facts import BY_CLASS, drop_empty, tell_classes
+from ckcv_ray.reports.templates import (
     CAUTION,
     DETAILS,
     FIRST,
     Fact,
     FactTable,
     Section,
-    drop_empty,
-    tell_classes,
+    fill_card,
+    fill_page,
+    list_first_facts,
+    show_text,
 )
-from ckcv_ray.reports.templates import fill_card, fill_page, list_first_facts, show_text
 from ckcv_ray.storage.pages import add_checksum, write_page
 from ckcv_ray.study.study import Study
 from ckcv_ray.tables.columns import Label

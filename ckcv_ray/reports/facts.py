@@ -8,9 +8,9 @@ see ``render``.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import ceil, floor, nan, sqrt
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +35,7 @@ from ckcv_ray.learners.sklearn.spec import list_foreign
 from ckcv_ray.learners.steps import EQUALLY, Balance
 from ckcv_ray.records.candidates import per_k, per_learner
 from ckcv_ray.records.record import Failure
+from ckcv_ray.reports.templates import CAUTION, DETAILS, FIRST, PAGE, QUESTION, Fact, FactTable, Section
 from ckcv_ray.runs import scored
 from ckcv_ray.runs.certified import Certified, find_quoted, measure_error, tabulate_claimed
 from ckcv_ray.runs.judged import Judged, calibrate
@@ -49,9 +50,6 @@ from ckcv_ray.tables.questions import Repeats, describe_sorted
 from ckcv_ray.tables.task import Task
 from ckcv_ray.validation import quote
 
-FIRST, DETAILS, PAGE = 1, 2, 3  # levels: of the first screen, of --details, of the page alone
-CAUTION, QUESTION = "CAUTION", "QUESTION"  # facts that are set off from others
-UNNAMED = {"accepted": "", "verdict": "", "claim": "  ", "": ""}  # what begins them instead of a name
 FOLDER = "RUN_FOLDER"  # stands for the folder in commands
 FOUR_DIGITS = "{:.4g}".format
 MAX_NAMED = 20  # columns, values or classes in a sentence
@@ -134,42 +132,6 @@ NOT_COVERED = (
     "a choice among many lines by the figure that is quoted",
     "new rows from another source than these",
 )
-
-
-@dataclass(frozen=True, eq=False)
-class Fact:
-    """One thing worth telling about a result. What stands side by side has one rule and one set of rows."""
-
-    name: str  # in a word or two, unique to facts of one kind; "" for a sentence that needs none
-    text: str  # in words, without the name and without a full stop unless it is a sentence
-    level: int = PAGE  # ``FIRST``, ``DETAILS`` or ``PAGE``: where it is told first
-    value: Any = None  # what the text says, as in ``Result.to_json``; None if that is no single value
-    rule: str = ""  # that it is about; "" without one
-    rows: str = ""  # that it is counted on; "" without any
-
-
-@dataclass(frozen=True)
-class FactTable:
-    """Facts that are told side by side."""
-
-    title: str
-    heads: Sequence[str]
-    rows: Sequence[Sequence[str]]  # the first cell of each names it
-    note: str = ""  # what to know of it, or a traceback, of several lines
-    level: int = PAGE
-    folded: bool = False  # whether a reader of the page has to ask for it
-    most: int | None = None  # rows that a terminal shows; all of them by default
-
-
-@dataclass(frozen=True)
-class Section:
-    """Facts that belong together, with pictures of them where these are drawn."""
-
-    name: str  # identifies it
-    title: str
-    facts: Sequence[Fact] = ()
-    tables: Sequence[FactTable] = ()
-    figures: Sequence[Any] = ()
 
 
 def _gather(name: str, title: str, told: Iterable[Fact]) -> Section:

@@ -14,18 +14,14 @@ from typing import cast
 from ckcv_ray.core.percent import ceil_percent, format_level, format_percent
 from ckcv_ray.engine.forecast import Plan
 from ckcv_ray.records.judged import HELD_OUT, list_held_out_columns
-from ckcv_ray.reports.facts import (
-    DETAILS,
-    FIRST,
-    FOLDER,
-    Fact,
-    Section,
-    facts,
-    tell_failures,
-)
+from ckcv_ray.reports.facts import FOLDER, facts, tell_failures
 from ckcv_ray.reports.figures import draw_performance, draw_scores, draw_search
 from ckcv_ray.reports.templates import (
     BLANK,
+    DETAILS,
+    FIRST,
+    Fact,
+    Section,
     divide_sections,
     fill_card,
     fill_page,

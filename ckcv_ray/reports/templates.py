@@ -1,18 +1,21 @@
-"""Sections of facts as text and as markup, by templates of jinja: whatever could be markup is escaped."""
+"""Facts, in sections, as text and as markup, by templates of jinja: whatever could be markup is escaped."""
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from textwrap import wrap
+from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
 from ckcv_ray.errors import cut, pluralize, printable
-from ckcv_ray.reports.facts import CAUTION, DETAILS, FIRST, UNNAMED, Fact, FactTable, Section
 from ckcv_ray.tables.task import Task
 
+FIRST, DETAILS, PAGE = 1, 2, 3  # levels: of the first screen, of --details, of the page alone
+CAUTION, QUESTION = "CAUTION", "QUESTION"  # facts that are set off from others
+UNNAMED = {"accepted": "", "verdict": "", "claim": "  ", "": ""}  # what begins them instead of a name
 LINE_WIDTH = 80  # characters of a line of the first screen
 INDENT, WIDE_INDENT = 10, 16  # of texts after names, on the first screen and in details
 MAX_LINES = 16
@@ -21,6 +24,42 @@ BLANK = re.compile(r"\n{3,}")
 FIGURE = re.compile(r"([-+≥]? ?[\d–]|at (least|most) |nothing|none)[^a-z]{0,24}")
 TOP = ("quote", "subject", "voids", "check", "next")  # sections of the first screen of a page
 MARKUP = re.compile(r"([\\`*_\[\]<>&|~#])")
+
+
+@dataclass(frozen=True, eq=False)
+class Fact:
+    """One thing worth telling about a result. What stands side by side has one rule and one set of rows."""
+
+    name: str  # in a word or two, unique to facts of one kind; "" for a sentence that needs none
+    text: str  # in words, without the name and without a full stop unless it is a sentence
+    level: int = PAGE  # ``FIRST``, ``DETAILS`` or ``PAGE``: where it is told first
+    value: Any = None  # what the text says, as in ``Result.to_json``; None if that is no single value
+    rule: str = ""  # that it is about; "" without one
+    rows: str = ""  # that it is counted on; "" without any
+
+
+@dataclass(frozen=True)
+class FactTable:
+    """Facts that are told side by side."""
+
+    title: str
+    heads: Sequence[str]
+    rows: Sequence[Sequence[str]]  # the first cell of each names it
+    note: str = ""  # what to know of it, or a traceback, of several lines
+    level: int = PAGE
+    folded: bool = False  # whether a reader of the page has to ask for it
+    most: int | None = None  # rows that a terminal shows; all of them by default
+
+
+@dataclass(frozen=True)
+class Section:
+    """Facts that belong together, with pictures of them where these are drawn."""
+
+    name: str  # identifies it
+    title: str
+    facts: Sequence[Fact] = ()
+    tables: Sequence[FactTable] = ()
+    figures: Sequence[Any] = ()
 
 
 def divide_paragraphs(text: str) -> list[str]:
