@@ -449,9 +449,7 @@ class Procedure(BaseStudy):
 
     def _sort_by_time(self) -> None:
         if self.time is None and self.gap is not None:
-            raise InputError(
-                f"gap={self.gap} is for times: name their column with time, or count rows as time:5:2 does"
-            )
+            raise InputError(f"gap={self.gap} is for times: name their column with time, or say time:5:2")
         if self.time is not None:
             drawn = self.resampling
             if not isinstance(drawn, ForwardSplits) or (drawn.in_order and drawn.gap):

@@ -510,9 +510,8 @@ def _inflate(path: Path, long_lines: bool = False) -> bytes:
 def _check_cells(content: bytes, separators: bytes, name: str) -> None:
     """Raise InputError if text has too many cells, between which any byte of ``separators`` may stand."""
     rows = max(content.count(b"\n"), content.count(b"\r"))
-    columns, cells = (
-        max(map(text.count, separators)) for text in (LINE_END.split(content, maxsplit=1)[0], content)
-    )
+    first = LINE_END.split(content, maxsplit=1)[0]
+    columns, cells = (max(map(text.count, separators)) for text in (first, content))
     check_size(name, rows, max(1 + columns, cells // max(1, rows)))
 
 

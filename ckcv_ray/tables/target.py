@@ -387,9 +387,8 @@ def read_labels(columns: pa.Table, target: str, answer: str = "") -> pa.ChunkedA
         )
     called = {name: min(ways, key=lambda text: (-ways[text], text)) for name, ways in counts.items()}
     labels = pa.array([called.get(name) for name in classes], pa.string()).take(pa.array(codes))
-    return _type_as_written(
-        Cells.of(columns.set_column(columns.column_names.index(target), target, labels), target)
-    )
+    joined = columns.set_column(columns.column_names.index(target), target, labels)
+    return _type_as_written(Cells.of(joined, target))
 
 
 def _type_as_written(cells: Cells) -> pa.ChunkedArray:

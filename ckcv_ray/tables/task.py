@@ -257,11 +257,10 @@ def _check_chosen(names: list[str], target: str, groups: Sequence[str], roles: R
     asked = (*(("group", group) for group in groups), ("weight", roles.weight), ("id", roles.id))
     for argument, column in (*asked, (SPLITTING, roles.split_by)):
         expect(argument, column, str | None, "the name of a column")
-        if column is None:
-            continue
         shared = {"weight": "", SPLITTING: "features"}.get(argument, "group")
-        others = {other: columns for other, columns in taken.items() if other != shared}
-        check_role(argument, column, names, others)
+        if column is not None:
+            others = {other: columns for other, columns in taken.items() if other != shared}
+            check_role(argument, column, names, others)
 
 
 def _check_asked(asked: DeclaredTypes, chosen: Sequence[str]) -> None:

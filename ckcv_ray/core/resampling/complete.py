@@ -145,9 +145,8 @@ class Rotation(CertifiableFolds):
 
     def fold_sizes(self, n: int) -> tuple[FoldSize, ...]:
         """Return a fold size for each k."""
-        return tuple(
-            FoldSize(k, k, n // k, n - 2 * (n // k), k) for k in self._listed_k or range(MIN_K, n + 1)
-        )
+        every = self._listed_k or range(MIN_K, n + 1)
+        return tuple(FoldSize(k, k, n // k, n - 2 * (n // k), k) for k in every)
 
     def split(self, units: Strata, size: FoldSize, number: int, draws: Draws) -> Split:
         """Return a split; see ``split_rotation``."""
