@@ -128,7 +128,7 @@ def test_rows_are_drawn_again_where_all_are_drawn():
     ("options", "name", "words"),
     [
         ({}, "bbc", "add save_predictions=True"),
-        ({"save_predictions": True}, "bbc", "interval=bbc is computed where a study asks for it"),
+        ({"save_predictions": True}, "bbc", "interval=bbc: evaluate with interval=bbc and save_predictions"),
         ({"measure": "auc", "resampling": "holdout:0.3"}, "", "this study has no interval: name one"),
         ({"measure": "auc", "resampling": "holdout:0.3"}, "clopper_pearson", "not auc"),
     ],
