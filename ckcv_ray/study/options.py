@@ -232,7 +232,7 @@ def _hand_out_params(asked: Mapping[str, Any], parts: Sequence[Asked]) -> dict[s
         owners = [label] if label in known else [part for part in known if not label and param in known[part]]
         if not owners:
             every = [each for names in known.values() for each in names]
-            raise InputError(f"param {quote(name)} is of none of {', '.join(known)}{suggest(param, every)}")
+            raise InputError(f"param {quote(name)}: none of {', '.join(known)} has it{suggest(param, every)}")
         for owner in owners:
             given.setdefault(owner, {})[param] = value
     for label, params in given.items():

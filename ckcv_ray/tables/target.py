@@ -272,7 +272,7 @@ def encode_classes(column: pa.ChunkedArray, target: str) -> tuple[tuple[Label, .
         ordered.sort(key=lambda label: (numbers[label], label))
     classes = tuple(ordered)
     if len(codes) * max(len(str(label)) for label in classes) > MAX_TABLE_BYTES:
-        raise InputError(f"the labels of {target!r} take over {MAX_TABLE_BYTES >> 20:,} MiB: shorten them")
+        raise InputError(f"labels of {target!r} take more than {MAX_TABLE_BYTES >> 20:,} MiB: shorten them")
     return classes, _number_labels(values, codes, classes, target)
 
 

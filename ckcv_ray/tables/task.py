@@ -110,7 +110,7 @@ def _make_column(name: str, values: object, n: int) -> pa.Array:
     try:
         return pa.array(column, from_pandas=True)
     except UNREADABLE as error:
-        raise InputError(f"{name} cannot be read as a column ({error}): it is text, or numbers") from None
+        raise InputError(f"{name} cannot be read as a column ({error}): give values of one type") from None
 
 
 def _check_spread(X: NDArray[np.float64], names: list[str], plain: bool) -> None:
@@ -175,7 +175,7 @@ class Roles(NamedTuple):
         wanted = dict.fromkeys(names if self.features is None else self.features)
         chosen = [name for name in wanted if name not in left_out]
         if not chosen:
-            raise InputError(f"no feature is left beside the target {target!r}: correct --features or --drop")
+            raise InputError(f"no feature left besides the target {target!r}: correct --features or --drop")
         check_single(names, set(chosen), droppable=True)
         return target, chosen
 

@@ -99,7 +99,7 @@ def test_parameters_go_to_the_learners_that_have_them() -> None:
     assert study.replace(seed=1).learner == study.learner
     assert study.replace(learner="forest,svm").learner == Choice((forest, svm))
     for param, message in {
-        "min_sample_leaf": "is of none of .*; did you mean min_samples_leaf?",
+        "min_sample_leaf": "none of .* has it; did you mean min_samples_leaf?",
         "svm.C": "param 'C': of svm it takes solver, tolerance, max_iter; C is an option of its own",
         "forest.depth": "param 'depth' is not a parameter of RandomForestClassifier",
     }.items():
