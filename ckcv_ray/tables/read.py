@@ -565,9 +565,7 @@ def _decode(content: bytes, encoding: str | None, name: str) -> tuple[bytes, lis
     if len(odd) * ODD_SHARE >= len(words):
         raise InputError(_ask(content, words[odd[0]], name))
     sample = odd[0] if odd else next(filter(str.isalpha, words), next(iter(words)))
-    return text.encode(), [
-        f"is not UTF-8: read as {WESTERN}, as in {sample!r}; say --encoding if that is wrong"
-    ]
+    return text.encode(), [f"is not UTF-8: read as {WESTERN}, as in {sample!r}; say --encoding if it is not"]
 
 
 def _join_spaces(content: bytes, name: str) -> bytes:

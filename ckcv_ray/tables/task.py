@@ -250,9 +250,7 @@ def _check_chosen(names: list[str], target: str, groups: Sequence[str], roles: R
         for name in value or ():
             check_column(name, known)
     if target in (drop or ()):
-        raise InputError(
-            f"column {quote(target)} is the target: leave it out of --drop, or name another as the target"
-        )
+        raise InputError(f"column {quote(target)} is the target: leave it out of --drop, or name another")
     taken = {"target": [target], "features": features or (), "group": groups}
     asked = (*(("group", group) for group in groups), ("weight", roles.weight), ("id", roles.id))
     for argument, column in (*asked, (SPLITTING, roles.split_by)):
