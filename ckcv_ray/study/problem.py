@@ -164,6 +164,8 @@ class Problem:
         """
         expect("study", study, AnyStudy, "a Study, such as Study.of(k=(3, 5, 10))")
         expect("task", task, Task, "a Task: make one with Task.of(X, y)")
+        if task.split_by.column != (study.column or ""):
+            raise InputError(f"read the task with split_by={study.column!r}: its study divides rows by that")
         if isinstance(study, Procedure):
             procedure, scores = _canonicalize_scored(study, task)
             task = _fill_new_rows(procedure, task)
@@ -697,8 +699,6 @@ def find_held_out(study: Study, task: Task) -> Index | None:
     """
     if (where := study.certification.where) is None:
         return study.certification.draw_held_out(task.n_units, Draws(study.seed, task.salt))
-    if task.split_by.column != where.column:
-        raise InputError(f"holdout_where={where}: read the task with split_by={where.column!r}")
     rows = task.split_by.find_rows(where.sign, where.value)
     if rows.all() or not rows.any():
         met = "every row" if rows.any() else "no row"
@@ -900,8 +900,6 @@ def check_splits(study: Procedure, scores: Sequence[Score], task: Task) -> None:
                 f"permutations={permutations} permutes targets within groups, and each group has a single "
                 "one: leave it out"
             )
-    if task.split_by.column != (resampling.column or ""):
-        raise InputError(f"resampling={resampling}: read the task with split_by={resampling.column!r}")
     if resampling.names_rows:
         task.units.check_independent("given splits name rows, and groups stay whole: leave groups out")
     if resampling.in_order and np.any(np.diff(task.row_units) < 0):

@@ -150,3 +150,6 @@ def test_a_task_that_was_read_without_the_column_is_refused() -> None:
     study, _ = make("site=B")
     with pytest.raises(InputError, match="read the task with split_by='site'"):
         Problem.of(study, Task.from_table(TABLE, Roles("outcome", None, APART)))
+    paper = Study.of(learner="linear", k=(3,), n_splits=3, certify="paper")
+    with pytest.raises(InputError, match="read the task with split_by=None"):
+        Problem.of(paper, make("site=B")[1])
