@@ -212,7 +212,7 @@ def seal(
 ) -> None:
     """Write what follows from the log of a run and from models: candidates, certificate, digests."""
     queue = replay(str(folder))
-    leader = queue.selection.winner()
+    leader = queue.selection.winner
     assert leader is not None
     if models is None:
         one, others = one_model(problem, leader), fit_references(problem, leader, queue.candidates())
@@ -295,7 +295,7 @@ def stored(out: Path) -> tuple[Problem, Ensemble]:
 
 def position(out: Path) -> Leader:
     """The winner of a finished run."""
-    leader = replay(out).selection.winner()
+    leader = replay(out).selection.winner
     assert leader is not None
     return leader
 

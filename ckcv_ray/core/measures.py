@@ -106,8 +106,12 @@ class Losses(Measure):
         rows = np.diff(np.append(starts, len(order)))
         return np.asarray(-(-np.add.reduceat(losses[..., order], starts, axis=-1) // rows))  # rounded up
 
-    def add_losses(self, y: Numbers, predicted: Numbers) -> NDArray[np.int64]:
-        """Return the sum of the losses of all units, (..., 1)."""
+    def columns(self, n_classes: int) -> int:
+        """Return the number of totals."""
+        return 1
+
+    def totals(self, y: Numbers, predicted: Numbers, n_classes: int) -> NDArray[np.int64]:
+        """Add up the losses of units; see ``Measure``."""
         return np.asarray(self.measure_losses(y, predicted).sum(axis=-1, keepdims=True))
 
 
@@ -124,7 +128,11 @@ class ZeroOne(Losses):
         """Count wrong rows by class; see ``Measure``."""
         wrong = predicted != y
         counts = np.stack([np.sum(wrong & (y == c), axis=-1) for c in range(n_classes)], axis=-1)
-        return counts if self.groups is None else np.append(counts, self.add_losses(y, predicted), axis=-1)
+        return (
+            counts
+            if self.groups is None
+            else np.append(counts, super().totals(y, predicted, n_classes), axis=-1)
+        )
 
     def measure_rows(self, y: Numbers, predicted: Numbers) -> NDArray[np.int64]:
         """Return ``ONE`` for each row that is wrong, else 0."""
@@ -143,14 +151,6 @@ class ClippedErrors(Losses):
     kinds: ClassVar[frozenset[Kind]] = frozenset({Kind.REGRESSION})
 
     clip: float  # the error from which on a prediction is as wrong as any other, positive
-
-    def columns(self, n_classes: int) -> int:
-        """Return 1."""
-        return 1
-
-    def totals(self, y: Numbers, predicted: Numbers, n_classes: int) -> NDArray[np.int64]:
-        """Add up the losses of units; see ``Measure``."""
-        return self.add_losses(y, predicted)
 
     def measure_rows(self, y: Numbers, predicted: Numbers) -> NDArray[np.int64]:
         """Return the loss of each row, 0 .. ``ONE``, of the shape of ``predicted``."""

@@ -4,14 +4,13 @@ The options of the command line and of TOML files come from these declarations.
 """
 
 from collections.abc import Callable
-from dataclasses import Field, dataclass, field, fields, is_dataclass, replace
+from dataclasses import Field, dataclass, field, fields, is_dataclass
 from typing import Any, ClassVar, Generic, Protocol, TypeVar, cast
 
 from ckcv_ray.errors import InputError
 
 USUAL_PANEL = "Study"
 T = TypeVar("T")
-Part = TypeVar("Part")
 Kind = TypeVar("Kind", bound="type[Named]")
 
 
@@ -121,12 +120,6 @@ def register_part(kind: Kind, registry: dict[str, T]) -> Kind:
 def options_to_json(part: object, fixed: bool = False) -> dict[str, object]:
     """Return a part's options as JSON values: tuples as lists, parts as their name and options."""
     return {name: _json(value) for name, value in get_values(part, fixed).items()}
-
-
-def thin(part: Part, most: int) -> Part:
-    """Return a part with at most ``most`` values in each list of its options, evenly spaced."""
-    lists = {name: value for name, value in get_values(part).items() if isinstance(value, tuple)}
-    return replace(part, **{name: thin_values(value, most) for name, value in lists.items()})  # type: ignore[type-var]
 
 
 def _json(value: Any) -> object:

@@ -259,12 +259,6 @@ def weigh_rounds(screens: int) -> list[float]:
     return [1.0] * screens + [ANCHORS_WEIGHT, LAST_WEIGHT]
 
 
-def share_effort(left: float, screens: int, done: int) -> float:
-    """Return the effort of the next round, a weighted share of what is left after those that are over."""
-    weights = weigh_rounds(screens)
-    return left * weights[done] / sum(weights[done:])
-
-
 def keep_best(values: Values, most: int, order: Index) -> Lengths:
     """Return the paths up to the last of the best settings, as numbers of steps.
 

@@ -204,6 +204,7 @@ class Selection:
         known: positions of the learners whose own best candidate is to be known.
 
     Attributes:
+        winner: the best complete candidate of all sizes; None if there is none yet.
         version: increases whenever what is derived from the values may have changed.
         changed: the version in which each size last changed, by its values or its threshold.
         finalists: by size, the candidates that are worth computing at all; None for every one.
@@ -226,7 +227,7 @@ class Selection:
         self.exhaustive = exhaustive
         self.version = 0
         self.changed = [0] * len(self.sizes)
-        self._winner: Leader | None = None
+        self.winner: Leader | None = None
         self._paths: list[Mask] = [self.learners == learner for learner in known]
         self._best: list[Leader | None] = [None] * len(self._paths)
         self._stale: set[int] = set()
@@ -251,24 +252,20 @@ class Selection:
         for size in self._stale:
             self.sizes[size].refresh()
             self.leaders[size] = self.sizes[size].leader(size)
-        before, order = (self._winner, self._best), self.sizes[0].order
-        self._winner = min(filter(None, self.leaders), key=order, default=None)
+        before, order = (self.winner, self._best), self.sizes[0].order
+        self.winner = min(filter(None, self.leaders), key=order, default=None)
         found = ([fold.leader(size, paths) for size, fold in enumerate(self.sizes)] for paths in self._paths)
         self._best = [min(filter(None, leaders), key=order, default=None) for leaders in found]
         self.version += 1
-        for size in self._stale if before == (self._winner, self._best) else range(len(self.sizes)):
+        for size in self._stale if before == (self.winner, self._best) else range(len(self.sizes)):
             self.changed[size] = self.version
             self._alive.pop(size, None)
             self._lowest.pop(size, None)
         self._stale.clear()
 
-    def winner(self) -> Leader | None:
-        """Return the best complete candidate of all sizes, None if there is none yet."""
-        return self._winner
-
     def threshold(self, size: int) -> float:
         """Return the L_MS that a candidate of this size must not exceed to be the best."""
-        leader = self.leaders[size] if size in self.own else self.winner()
+        leader = self.leaders[size] if size in self.own else self.winner
         return leader.l_ms if leader else inf
 
     def thresholds(self, size: int) -> Values:

@@ -103,7 +103,7 @@ class RaceQueue(Queue):
             failed += int(np.sum((fold.values == FAILED) | (unknown & lost)))
             computed += int(np.sum(fold.values >= 0))
             dropped += int(np.sum(unknown & ~alive & ~lost))
-        leader = self.selection.winner()
+        leader = self.selection.winner
         best = (self.problem.candidate(leader), leader.l_ms) if leader else None
         counts = planned, computed, failed, dropped, self.ledger.not_converged(), self.fits
         return Progress(*counts, float(self.rates.seconds.sum()), self._left, best, self.workers)
@@ -115,7 +115,7 @@ class RaceQueue(Queue):
     def leaders(self) -> list[Leader]:
         """Return the winner, if there is one, and the leaders of the fold sizes that are reported."""
         reported = (self.selection.leaders[j] for j in self.problem.own)
-        return list(dict.fromkeys(filter(None, (self.selection.winner(), *reported))))
+        return list(dict.fromkeys(filter(None, (self.selection.winner, *reported))))
 
     def complete(self) -> bool:
         """Return whether the selection is decided and every requested estimate is held or failed."""
@@ -369,8 +369,9 @@ class BudgetQueue(RaceQueue):
         return Round(chosen, {j: n_splits[j] for j in chosen})
 
     def share_effort(self) -> float:
-        """Return the effort of the next round."""
-        return schedule.share_effort(self.left, len(self.counts), self.over)
+        """Return the effort of the next round, a weighted share of what is left."""
+        weights = schedule.weigh_rounds(len(self.counts))
+        return self.left * weights[self.over] / sum(weights[self.over :])
 
     def weigh(self, position: int, lengths: Lengths) -> float:
         """Return the effort of the first steps of paths on one split: evaluations, fewer if on fewer rows."""

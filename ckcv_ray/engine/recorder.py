@@ -142,7 +142,7 @@ class Recorder(Supply, Generic[RunQueue]):
         if not self.queue.complete():
             return None
         reason = describe_failures(self.queue.failures(), self.problem)
-        return Decision(self.queue.selection.winner(), self.queue.leaders(), reason)
+        return Decision(self.queue.selection.winner, self.queue.leaders(), reason)
 
     def conclude(
         self: "Recorder[RaceQueue]", refitted: Sequence[Leader], failed: Sequence[Leader]

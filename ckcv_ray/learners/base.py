@@ -12,7 +12,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import fields
+from dataclasses import fields, replace
 from enum import StrEnum
 from typing import Any, ClassVar, Generic, NamedTuple, Protocol, Self, TypeVar, cast
 
@@ -343,7 +343,8 @@ class Learner(HasOptions, ABC):
 
     def thinned(self, most: int) -> Self:
         """Return the learner with at most ``most`` values in each list of its options, evenly spaced."""
-        return options.thin(self, most)
+        lists = {name: value for name, value in options.get_values(self).items() if isinstance(value, tuple)}
+        return replace(self, **{name: options.thin_values(value, most) for name, value in lists.items()})  # type: ignore[type-var]
 
     def usual(self, task: Task) -> Self:
         """Return the learner at the setting that is usual without a search, unless values were asked for."""

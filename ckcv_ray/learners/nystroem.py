@@ -174,11 +174,6 @@ class Primal(NamedTuple):
     y: Values
     weights: Values
 
-    @property
-    def constant(self) -> Values | None:
-        """Where all signs are equal the coefficients w = 0 and b = y, a minimum at every cost; else None."""
-        return np.append(np.zeros(self.Z.shape[1] - 1), self.y[0]) if (self.y == self.y[0]).all() else None
-
     def find_slack(self, f: Values) -> Values:
         """Return max(0, 1 - y f) of each row, given f (n,)."""
         return np.maximum(0.0, 1.0 - self.y * f)
@@ -187,12 +182,6 @@ class Primal(NamedTuple):
         """Return P at a point."""
         w, slack = point.coefficients[:-1], self.find_slack(point.f)
         return float(w @ w / (2.0 * C) + (self.weights * slack) @ slack)
-
-    def find_gradient(self, point: Point, C: float) -> Values:
-        """Return the gradient of P at a point, [r]."""
-        gradient = -2.0 * (self.Z.T @ (self.weights * self.y * self.find_slack(point.f)))
-        gradient[:-1] += point.coefficients[:-1] / C
-        return gradient
 
 
 class Gram:
@@ -209,15 +198,13 @@ class Gram:
         if np.count_nonzero(changed) >= np.count_nonzero(inside):
             self.matrix[:] = 0.0
             changed = inside
-        self._add(np.flatnonzero(changed & inside), 1.0)
-        self._add(np.flatnonzero(changed & ~inside), -1.0)
+        for sign, moved in ((1.0, changed & inside), (-1.0, changed & ~inside)):
+            numbers = np.flatnonzero(moved)
+            for start in range(0, len(numbers), BLOCK):
+                block = numbers[start : start + BLOCK]
+                scaled = self.problem.Z[block] * np.sqrt(self.problem.weights[block])[:, None]
+                self.matrix += sign * (scaled.T @ scaled)
         self.inside = inside
-
-    def _add(self, numbers: Index, sign: float) -> None:
-        for start in range(0, len(numbers), BLOCK):
-            block = numbers[start : start + BLOCK]
-            scaled = self.problem.Z[block] * np.sqrt(self.problem.weights[block])[:, None]
-            self.matrix += sign * (scaled.T @ scaled)
 
     def find_step(self, gradient: Values, C: float) -> Values:
         """Return the Newton step [r] at a gradient [r]."""
@@ -236,7 +223,8 @@ def solve_path(problem: Primal, costs: Sequence[float]) -> Iterator[Solution]:
         FloatingPointError: the numbers are too large for float64.
     """
     n, r = problem.Z.shape
-    if (constant := problem.constant) is not None:
+    if (problem.y == problem.y[0]).all():  # w = 0 and b = y are a minimum at every cost
+        constant = np.append(np.zeros(r - 1), problem.y[0])
         yield from (Solution(constant, 0, True) for _ in costs)
         return
     gram, point = Gram(problem), Point(np.zeros(r), np.zeros(n))
@@ -257,8 +245,10 @@ def find_direction(gram: Gram, point: Point, C: float) -> tuple[Point, float]:
     The Gram matrix is moved to the rows whose loss is not 0.
     """
     problem = gram.problem
-    gram.move_to(problem.find_slack(point.f) > 0.0)
-    gradient = problem.find_gradient(point, C)
+    slack = problem.find_slack(point.f)
+    gram.move_to(slack > 0.0)
+    gradient = -2.0 * (problem.Z.T @ (problem.weights * problem.y * slack))
+    gradient[:-1] += point.coefficients[:-1] / C
     step = gram.find_step(gradient, C)
     return Point(step, problem.Z @ step), float(-(gradient @ step) / 2.0)
 
@@ -281,17 +271,6 @@ def search_line(
 
 
 NUMBERS = pa.list_(pa.float64())
-SCHEMA = pa.schema(
-    [
-        ("C", pa.float64()),
-        ("gamma", pa.float64()),
-        ("centre", NUMBERS),
-        ("scale", NUMBERS),
-        ("rows", pa.list_(pa.int64())),
-        ("dual_coef", pa.list_(NUMBERS)),
-        ("offset", NUMBERS),
-    ]
-)
 
 
 class NystroemCodec(Codec[NystroemModel]):
@@ -301,7 +280,17 @@ class NystroemCodec(Codec[NystroemModel]):
         n_landmarks: number of landmarks of each.
     """
 
-    schema = SCHEMA
+    schema = pa.schema(
+        [
+            ("C", pa.float64()),
+            ("gamma", pa.float64()),
+            ("centre", NUMBERS),
+            ("scale", NUMBERS),
+            ("rows", pa.list_(pa.int64())),
+            ("dual_coef", pa.list_(NUMBERS)),
+            ("offset", NUMBERS),
+        ]
+    )
     hyperparameters = KERNEL
 
     def __init__(self, n_landmarks: int) -> None:

@@ -234,7 +234,7 @@ def _column(values: NDArray[Any]) -> pa.Array:
 
 def _verdict(problem: Problem, selection: Selection, j: int, estimates: Totals | None) -> Verdict:
     """Return one size's outcomes, judged against the winner, or against the size's own best if reported."""
-    winner, separate = selection.winner(), j in selection.own
+    winner, separate = selection.winner, j in selection.own
     judge = selection.leaders[j] if separate else winner
     verdict = _judge_size(selection, j, judge, keep_all=problem.study.search.exhaustive)
     if estimates is not None:

@@ -286,7 +286,7 @@ class Remake:
         """Compare the files of a study with a certification, and its models with fits again."""
         problem, result, (_, winner) = self.problem, self.result, self.folder.candidates(self.problem)
         fitted = models.read_models(self.folder.files, problem, winner.k)
-        leader, table = self.queue.selection.winner(), self.queue.candidates()
+        leader, table = self.queue.selection.winner, self.queue.candidates()
         if leader is None or problem.candidate(leader) != winner:
             result.differences.append("the log gives another winner than the certificate's")
             return

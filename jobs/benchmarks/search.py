@@ -127,7 +127,7 @@ def agree(search: Search, ours: RaceQueue, theirs: GridSearchCV) -> bool:
             other = column[_key(complete_names(estimator, setting))]
             if np.any((values >= 0) & (counts != other)):
                 return False
-    leader = ours.selection.winner()
+    leader = ours.selection.winner
     assert leader is not None
     return bool(np.isclose(leader.l_ms, 1 - found["mean_test_score"].max(), rtol=0, atol=1e-12))
 

@@ -147,7 +147,7 @@ class Race:
 
     def return_one(self):
         self.tables.enter(self.selection, self.in_flight.pop(self.rng.integers(len(self.in_flight))))
-        winner = self.selection.winner()
+        winner = self.selection.winner
         if winner is not None and self.first_l_ms is None:
             self.first_l_ms = winner.l_ms
 
@@ -166,7 +166,7 @@ class Race:
             self.longest[unit.size][unit.split, path] = length
             self.fits += length
         assert unit.evaluations == sum(length for _, length in unit.paths)
-        self.units.append((unit, self.selection.winner()))
+        self.units.append((unit, self.selection.winner))
 
     def open(self):
         return [j for j in range(len(self.tables.sizes)) if self.selection.alive(j).any()]
@@ -189,7 +189,7 @@ def test_a_race_ends_with_the_winners_of_brute_force_and_the_shortest_proofs(see
     assert 0 < race.schedule.forecast() < inf
     assert all(0 <= forecast < inf for forecast in race.run().forecasts)
     assert (race.open(), race.schedule.forecast()) == ([], 0)
-    assert race.selection.winner() == tables.best()
+    assert race.selection.winner == tables.best()
     assert [race.selection.leaders[j] for j in own] == [tables.best(among=j) for j in own]
     for (j, g, c), l_ms in tables.l_ms.items():
         fold, best = race.selection.sizes[j], tables.best(among=j if j in own else None)
@@ -218,7 +218,7 @@ def test_a_race_taken_up_again_repeats_nothing_known_and_ends_alike(seed):
     race.restart()
     race.run()
     assert race.open() == []
-    assert race.selection.winner() == tables.best()
+    assert race.selection.winner == tables.best()
 
 
 @pytest.mark.parametrize("flight", [1, 5])
@@ -238,7 +238,7 @@ def test_what_is_remembered_between_units_and_results_changes_no_unit(tables, ow
         race.in_flight += [unit] if unit else []
         if len(race.in_flight) == flight or unit is None:
             race.return_one()
-    assert race.selection.winner() == tables.best()
+    assert race.selection.winner == tables.best()
 
 
 def test_a_marked_unit_is_not_handed_out():

@@ -207,7 +207,7 @@ def test_alive_is_what_may_still_reach_the_best_so_far(alike, seed, own, known):
             assert done or alive or case.l_ms(j, g, c) > final[j, g]
     assert not any(selection.alive(j).any() for j in range(len(case.leasts)))
     l_ms, _, *at = best(case.candidates())
-    assert selection.winner() == (l_ms, *at)
+    assert selection.winner == (l_ms, *at)
     for j in own:
         l_ms, _, *at = best(t for t in case.candidates() if t[0] == j)
         assert selection.leaders[j] == (l_ms, *at)
@@ -232,7 +232,7 @@ def test_equality_keeps_a_candidate_however_its_sum_is_rounded(order):
             enter(selection, 40, 0, i, 0, counts[i, 0])
             enter(selection, 40, 0, i, 1, counts[i, 1])
     selection.refresh()
-    assert selection.winner()[1:] == (0, 2, 0)
+    assert selection.winner[1:] == (0, 2, 0)
     assert selection.alive(0).tolist() == [[True], [False], [False]]
 
 

@@ -36,7 +36,7 @@ def test_both_count_the_same_errors_and_find_the_same_minimum(pair: tuple[Any, A
 
 def test_one_error_more_is_a_difference(pair: tuple[Any, Any, GridSearchCV]) -> None:
     made, ours, theirs = pair
-    leader = ours.selection.winner()
+    leader = ours.selection.winner
     setting = made.problem.learner.space.setting(leader.path, leader.step)
     changed = {name: np.array(values) for name, values in theirs.cv_results_.items()}
     changed["split0_test_score"][theirs.cv_results_["params"].index(setting)] -= (
