@@ -28,8 +28,9 @@ from ckcv_ray.reports.templates import (
     Fact,
     FactTable,
     Section,
+    divide_sections,
     fill_card,
-    fill_page,
+    fill_template,
     list_first_facts,
     show_text,
 )
@@ -238,7 +239,20 @@ class Judgement(Compared):
         task, level = self.held.problem.task, format_level(self.delta)
         columns, of = self.held.predictions.columns, f" from {task.source}" if task.source else ""
         title = title or f"Predictions of {task.target.name} by {columns.prediction or columns.score}{of}"
-        page = fill_page(title, [], self.facts(), task, "ckcv judge", "ckcv judge from the table", level)
+        top, rest = divide_sections(self.facts())
+        page = fill_template(
+            "page.html",
+            title=title,
+            heading=[],
+            purpose="",
+            short=False,
+            top=top,
+            rest=rest,
+            level=level,
+            task=task,
+            origin="ckcv judge",
+            maker="ckcv judge from the table",
+        )
         write_page(None, out, add_checksum(page.encode()), "a page")
         return str(out)
 

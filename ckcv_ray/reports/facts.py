@@ -46,7 +46,7 @@ from ckcv_ray.storage.execution import Before
 from ckcv_ray.study.parts import MIN_HELD_OUT, Holdout
 from ckcv_ray.study.problem import Candidate, Problem, describe_setting
 from ckcv_ray.tables.columns import Column, ColumnKind, Label
-from ckcv_ray.tables.questions import Repeats, describe_sorted
+from ckcv_ray.tables.questions import describe_sorted
 from ckcv_ray.tables.task import Task
 from ckcv_ray.validation import quote
 
@@ -70,7 +70,6 @@ TYPICAL_IS = (
 KINDS = {ColumnKind.NUMBER: "numbers", ColumnKind.CATEGORY: "categories", ColumnKind.DATE: "dates"}
 NO_DIGEST: Mapping[str, str] = {}
 OWN_CUT_OFF = "; at the learner's own cut-off, not the one chosen"
-BESIDE = {"measured", "baseline", "better", "proven", "by class"}  # facts of the rule of the first claim
 WORST = 5  # classes
 MAX_RUNS = 3  # folders that are named
 LONGEST_LABEL, LONGEST_REASON, LONGEST_CLAIM = 24, 80, 160  # characters
@@ -594,27 +593,25 @@ def _advise(result: Certified) -> Iterator[str]:
 def _tell_subject(result: Certified, found: Calibration | None) -> Iterator[Fact]:
     c, problem, counts = result.certificate, result.problem, tabulate_claimed(result)
     quoted, nothing = find_quoted(result)
-    first, required, baseline = c.first, problem.required, c.baseline
+    first, required, basis = c.first, problem.required, _find_basis(c.first)
     lack = "" if required is None else c.explain_lack_of_cut_off(required)
-    compared = [claim for claim in c.claims if claim.quantity.reference]
+    others = "" if quoted is not None and nothing else _list_other_claims(c)
+    compared = [claim.quantity.describe(claim) for claim in c.claims if claim.quantity.reference]
     yield Fact("", describe_subject(result))
-    for name, text, value in (
-        ("required", "" if lack == first.statement else lack, None),
-        ("measured", _describe_measured(result), measure_error(result)),
-        ("baseline", _describe_baseline(result), baseline.error),
-        ("better", c.describe_gate(first), first.gate),
-        ("proven", "" if quoted is not None and nothing else _list_other_claims(c), None),
-        ("by class", _describe_classes(result), None if counts is None else counts.tolist()),
-        ("calibration", found.verdict if found is not None and found.n_outside else "", None),
-        ("answered", _describe_answered(c), None),
-        ("compared", "; ".join(claim.quantity.describe(claim) for claim in compared), None),
-        ("subgroups", _describe_worst(c), None),
-        ("model", _describe_model(result), None),
-        ("search", _name_search(result), c.search),
-        ("weights", describe_weights(problem), None),
-    ):
-        level = DETAILS if name == "search" and value is None else FIRST
-        yield Fact(name, text, level, value, *(_find_basis(first) if name in BESIDE else ()))
+    yield Fact("required", "" if lack == first.statement else lack, FIRST)
+    yield Fact("measured", _describe_measured(result), FIRST, measure_error(result), *basis)
+    yield Fact("baseline", _describe_baseline(result), FIRST, c.baseline.error, *basis)
+    yield Fact("better", c.describe_gate(first), FIRST, first.gate, *basis)
+    yield Fact("proven", others, FIRST, None, *basis)
+    of_classes = None if counts is None else counts.tolist()
+    yield Fact("by class", _describe_classes(result), FIRST, of_classes, *basis)
+    yield Fact("calibration", found.verdict if found is not None and found.n_outside else "", FIRST)
+    yield Fact("answered", _describe_answered(c), FIRST)
+    yield Fact("compared", "; ".join(compared), FIRST)
+    yield Fact("subgroups", _describe_worst(c), FIRST)
+    yield Fact("model", _describe_model(result), FIRST)
+    yield Fact("search", _name_search(result), DETAILS if c.search is None else FIRST, c.search)
+    yield Fact("weights", describe_weights(problem), FIRST)
 
 
 def _describe_measured(result: Certified) -> str:
@@ -944,19 +941,18 @@ def _tell_scores(result: Scored, judged: Judged | None, most: int) -> list[Secti
     named = study.resampling.name if study.resampling.column is None else study.resampling
     divided = f"{named}: {splits} of {rows}{balanced}"
     entry = scored.find_kept(result) or scored.rank_entries(result, result.scores[0])[0][0]
-    repeats = scored.count_repeats(result)
     not_covered = [text for text in NOT_COVERED if several or text != NOT_COVERED[2]]
     return [
         Section("scores", "Scores", [Fact("splits", divided, FIRST, result.computed.n_splits)]),
         *(_tell_score(result, score, settings) for score in result.scores),
         *_tell_inner(result, settings),
-        _gather("quote", "An estimate, not a bound", _tell_estimate(result, entry, splits, repeats)),
+        _gather("quote", "An estimate, not a bound", _tell_estimate(result, entry, splits)),
         _gather("subject", "What is it about?", _tell_subject_of_scores(result)),
         Section("voids", "What voids it?", [Fact("not covered", text) for text in not_covered]),
         Section("check", "How do I check it?", [Fact(f"ckcv verify {FOLDER}", SCORES_CHECKED)]),
         Section("next", "What do I do next?", [_advise_on_scores(result, entry)]),
         _tell_performance_of_scores(result, judged),
-        tell_data(result, repeats.rows, most),
+        tell_data(result, scored.count_repeats(result).rows, most),
         _gather("method", "Method", _tell_method_of_scores(result)),
         Section("cost", "Time spent", tell_cost(result)),
         Section("study", "Options", [Fact(*pair) for pair in flatten(study.to_json())]),
@@ -1070,7 +1066,7 @@ def _tell_inner(result: Scored, settings: Sequence[SettingScores]) -> Iterator[S
     yield Section("inner", "Settings on inner splits", [Fact("", INNER_ARE)], tables)
 
 
-def _tell_estimate(result: Scored, entry: Entry, splits: str, repeats: Repeats) -> Iterator[Fact]:
+def _tell_estimate(result: Scored, entry: Entry, splits: str) -> Iterator[Fact]:
     score, n = result.scores[0], len(result.entries)
     found = result.figures(entry, score)
     known = found.mean == found.mean
@@ -1082,13 +1078,13 @@ def _tell_estimate(result: Scored, entry: Entry, splits: str, repeats: Repeats) 
     best = f"It is the best of {n:,}, chosen by this very figure, so it is too good."
     yield Fact(CAUTION, best if known and n > 1 else "")
     yield Fact(CAUTION, "" if result.complete else INCOMPLETE)
-    yield from (Fact(CAUTION, text, FIRST) for text in _list_doubts(result, repeats))
+    yield from (Fact(CAUTION, text, FIRST) for text in _list_doubts(result))
     yield Fact(QUESTION, result.task.units.question, FIRST)
 
 
-def _list_doubts(result: Scored, repeats: Repeats) -> Iterator[str]:
+def _list_doubts(result: Scored) -> Iterator[str]:
     """Yield what may make scores too good and bounds untrue, or not what they seem."""
-    task, names = result.task, {score.name for score in result.scores}
+    task, names, repeats = result.task, {score.name for score in result.scores}, scored.count_repeats(result)
     if repeats.rows:
         yield (
             f"{describe_equal_rows(repeats.rows, task.n, task.units.independent)}: if they have the same "
@@ -1137,16 +1133,15 @@ def _tell_subject_of_scores(result: Scored) -> Iterator[Fact]:
         "" if units.independent or not split_by.column else " It fits on no row of a group that it scores."
     )
     yield Fact("", f"Each split fits on some rows and scores others ({resampling}).{apart}")
-    for name, text in (
-        ("note", resampling.note),
-        ("weights", result.task.weighting.describe()),
-        ("intervals", _describe_interval(result)),
-        *(("scaling", f"{text}.") for text in result.problem.scaling),
-        ("model", kept and f"fitted on all {result.task.n:,} rows: {kept}"),
-        ("bound", bound if any(score.bound for score in scores) else ""),
-        ("test", TEST_IS if any(scored.compare_entries(result, score) for score in scores) else ""),
-    ):
-        yield Fact(name, text, FIRST)
+    yield Fact("note", resampling.note, FIRST)
+    yield Fact("weights", result.task.weighting.describe(), FIRST)
+    yield Fact("intervals", _describe_interval(result), FIRST)
+    yield from (Fact("scaling", f"{text}.", FIRST) for text in result.problem.scaling)
+    yield Fact("model", kept and f"fitted on all {result.task.n:,} rows: {kept}", FIRST)
+    yield Fact("bound", bound if any(score.bound for score in scores) else "", FIRST)
+    yield Fact(
+        "test", TEST_IS if any(scored.compare_entries(result, score) for score in scores) else "", FIRST
+    )
 
 
 def _describe_interval(result: Scored) -> str:

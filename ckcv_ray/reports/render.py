@@ -24,7 +24,6 @@ from ckcv_ray.reports.templates import (
     Section,
     divide_sections,
     fill_card,
-    fill_page,
     fill_template,
     list_first_facts,
     show_text,
@@ -83,7 +82,7 @@ def make_card(result: Result) -> str:
             proven = name == "verdict"
             figure = ceil_percent(share) if proven else format_percent(share)
             bars.append(("proven" if proven else name, figure, round(100 * share / most, 2)))
-    return fill_template("card.html", told=told, bars=bars, label=f"result {result.run_id}", text=text)
+    return fill_card(told, f"result {result.run_id}", text, bars)
 
 
 def make_plan_card(plan: Plan) -> str:
@@ -174,16 +173,18 @@ def make_page(
         origin,
         f"ckcv_ray {result.execution.get('package', 'of unknown version')}",
     ]
-    return fill_page(
-        _make_title(result, title),
-        heading,
-        [*top, *rest],
-        result.task,
-        origin,
-        f"ckcv report from the files of run {result.run_id}",
-        level=level,
+    return fill_template(
+        "page.html",
+        title=_make_title(result, title),
+        heading=heading,
         purpose=purpose,
         short=short,
+        top=top,
+        rest=rest,
+        level=level,
+        task=result.task,
+        origin=origin,
+        maker=f"ckcv report from the files of run {result.run_id}",
     )
 
 

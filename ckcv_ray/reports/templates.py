@@ -11,7 +11,6 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
 from ckcv_ray.errors import cut, pluralize, printable
-from ckcv_ray.tables.task import Task
 
 FIRST, DETAILS, PAGE = 1, 2, 3  # levels: of the first screen, of --details, of the page alone
 CAUTION, QUESTION = "CAUTION", "QUESTION"  # facts that are set off from others
@@ -154,48 +153,9 @@ def _align_columns(table: FactTable) -> str:
     return "\n".join([*lines, *([f"  {table.note}"] if table.note else [])])
 
 
-def fill_card(told: Sequence[Fact], label: str, text: str = "") -> str:
+def fill_card(told: Sequence[Fact], label: str, text: str = "", bars: Sequence[object] = ()) -> str:
     """Return facts, and a text, as a notebook shows them; the label names what they are of."""
-    return fill_template("card.html", told=told, bars=(), label=label, text=text)
-
-
-def fill_page(
-    title: str,
-    heading: Sequence[str],
-    sections: Sequence[Section],
-    task: Task,
-    origin: str,
-    maker: str,
-    level: str = "",
-    purpose: str = "",
-    short: bool = False,
-) -> str:
-    """Return a page of sections, of which those of the first screen are named in ``TOP``.
-
-    Args:
-        title, heading: what stands above them.
-        sections: what it tells.
-        task: what rows are like.
-        origin: names what it is of, in the title of the window.
-        maker: made it, and of what.
-        level: of what is proven; "" if nothing is.
-        purpose: paragraphs that say what the model is for.
-        short: whether it is a single page.
-    """
-    top, rest = divide_sections(sections)
-    return fill_template(
-        "page.html",
-        title=title,
-        heading=heading,
-        purpose=purpose,
-        short=short,
-        top=top,
-        rest=rest,
-        level=level,
-        task=task,
-        origin=origin,
-        maker=maker,
-    )
+    return fill_template("card.html", told=told, bars=bars, label=label, text=text)
 
 
 def divide_sections(sections: Sequence[Section]) -> tuple[list[Section], list[Section]]:

@@ -177,7 +177,7 @@ class Certified(Result):
         """Return one sentence that says what is proven for the predictions of a rule."""
         of, covering = rule.classifier(), [claim for claim in self.claims if claim.covers(rule)]
         if (found := _find_error_claim(self.claims, rule)) is not None:
-            said = self._proven(of, *found)
+            said = self._proven(rule, found)
         elif covering:
             said = f"by {of}"
         elif rule.name == "full":
@@ -245,24 +245,22 @@ class Certified(Result):
         level = format_level(first.delta)
         return f"<Result {self.run_id}: {first.name} {first.says}, with probability {level}>"
 
-    def _proven(self, of: str, claim: Claim, factor: int = 1) -> str:
-        """Say what a claim proves for predictions whose risk is at most ``factor`` times its own."""
-        bound, c = min(1.0, factor * claim.risk), self.certificate
-        twice = f"{claim.certification}, twice the bound for a member drawn independently"
+    def _proven(self, rule: Rule, claim: Claim) -> str:
+        """Say what a claim, from ``_find_error_claim``, proves for the predictions of a rule."""
+        c, method = self.certificate, claim.method
+        if not claim.covers(rule):
+            method = f"{claim.certification}, twice the bound for a member drawn independently"
         what = self.task.units.word(
-            f"to be wrong at most {ceil_percent(bound)} of the time",
-            f"that of a new group's rows on average at most {ceil_percent(bound)} are wrong",
+            f"to be wrong at most {ceil_percent(claim.risk)} of the time",
+            f"that of a new group's rows on average at most {ceil_percent(claim.risk)} are wrong",
         )
         if c.numbers is not None:
             clip = format_number(c.numbers["clip"])
             of_group = self.task.units.word("", "on a new group's rows ")
             counted = f"where an error above {clip} counts as {clip}"
             what = f"to be off {of_group}by at most {claim.limit} on average, {counted}"
-        claim = replace(claim, bound=bound)
-        return (
-            f"by {of}: proven {what}, with probability {format_level(claim.delta)} "
-            f"({twice if factor == 2 else claim.method}); {c.compare(claim)}"
-        )
+        sure = f"with probability {format_level(claim.delta)} ({method})"
+        return f"by {rule.classifier()}: proven {what}, {sure}; {c.compare(claim)}"
 
 
 def tabulate_claimed(result: Certified) -> NDArray[np.int64] | None:
@@ -360,17 +358,13 @@ def bound_error(claims: Sequence[Claim], rule: Rule) -> float | None:
 
     Of numbers it is the bound on the mean error as a share of the clip.
     """
-    if (found := _find_error_claim(claims, rule)) is None:
-        return None
-    claim, factor = found
-    return min(1.0, factor * claim.risk)
+    found = _find_error_claim(claims, rule)
+    return None if found is None else found.risk
 
 
-def _find_error_claim(claims: Sequence[Claim], rule: Rule) -> tuple[Claim, int] | None:
-    """Return the claim that bounds the error of a rule, and what its bound is multiplied by."""
-    errors = [claim for claim in claims if claim.quantity.is_error]
-    covering = [claim for claim in errors if claim.covers(rule)]
-    if covering:
-        return covering[0], 1
-    drawn = [claim for claim in errors if claim.classifier == "random"]
-    return (drawn[0], 2) if rule.name == "vote" and drawn else None
+def _find_error_claim(claims: Sequence[Claim], rule: Rule) -> Claim | None:
+    """Return the claim that bounds the error of a rule; of a majority also twice that of a random member."""
+    errors = [replace(claim, bound=min(1.0, claim.risk)) for claim in claims if claim.quantity.is_error]
+    drawn = [claim for claim in errors if rule.name == "vote" and claim.classifier == "random"]
+    twice = [replace(claim, bound=min(1.0, 2 * claim.risk)) for claim in drawn]
+    return next(iter([claim for claim in errors if claim.covers(rule)] + twice), None)

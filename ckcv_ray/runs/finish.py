@@ -250,12 +250,13 @@ def measure(ensemble: Ensemble, test: TestRows | None, reported: dict[int, Ensem
     """Return the error rates of F* on test rows, and of the best candidate of each reported k."""
     if test is None:
         return None
-    ensembles = {"": ensemble, **{str(k): reported[k] for k in sorted(reported)}}
-    rates: dict[str, MeasuredRates] = {
-        k: {"error": error, "vote_error": of_vote}
-        for k, (error, of_vote) in ((k, one.error_rates(test.X, test.y)) for k, one in ensembles.items())
-    }
-    return {"rows": len(test.y), "digest": test.digest, **rates.pop(""), "reported": rates}
+
+    def rate(one: Ensemble) -> MeasuredRates:
+        error, of_vote = one.error_rates(test.X, test.y)
+        return {"error": error, "vote_error": of_vote}
+
+    of_reported = {str(k): rate(reported[k]) for k in sorted(reported)}
+    return {"rows": len(test.y), "digest": test.digest, **rate(ensemble), "reported": of_reported}
 
 
 def tabulate_judged(held: HeldOutPredictions) -> pa.Table | None:
