@@ -3,8 +3,10 @@
 Everything is computed by the quantities that a run claims, on rows that all certify (``claims.given``).
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from math import isfinite
 from os import PathLike
 from typing import Any, NamedTuple
 
@@ -12,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
-from ckcv_ray.claims.certificate import HELD_OUT, Baseline, Compared, describe_guesses
+from ckcv_ray.claims.certificate import Baseline, Compared, describe_equal_rows, describe_guesses
 from ckcv_ray.claims.certify import claim_subgroups, prove
 from ckcv_ray.claims.given import GIVEN, GivenPredictions, reword
 from ckcv_ray.claims.quantity import Acceptance, Claim, decide, describe_decisions, format_ends
@@ -42,9 +44,11 @@ from ckcv_ray.validation import quote, sequence
 
 ERROR = "refit"  # the name by which a study claims an error
 RENAMED = {"error": ERROR, "ppv": "precision"}  # as they are asked for, where no prevalence is stated
-AUC, WEIGHTED = "auc", "weighted_error"
+AUC, WEIGHTED, VOTE = "auc", "weighted_error", "vote"
+OWN_PPV = re.compile(r"\bppv(?=\s*>)")  # in a condition, where no prevalence is stated
 NOTHING_YET = "Nothing can be quoted yet."
 MAX_STRANGE = 5  # labels that are named
+FEW_REPEATS = 0.05  # of the rows: so many are equal by chance where columns are few, or rounded
 NOT_COVERED = (
     "rows that are related to each other, unless --group names which",
     "rows that were looked at while the predictions were made, or chosen by them",
@@ -104,11 +108,19 @@ class Asked(NamedTuple):
             yield "weights are for claim=weighted_error:4, and it for them: name both, or leave both out"
         if tested := [name for name in claims if name.startswith("answered")]:
             yield f"claim={tested[0]} is tested at thresholds that other rows fix: leave it out"
+        known = {f"better:{columns.against}"}
+        if lost := [
+            name for name in claims if name == VOTE or (name.startswith("better") and name not in known)
+        ]:
+            yield f"claim={lost[0]} is of models that are not here: other predictions are named by --against"
+        for name in ("baseline", "cut_off", "clip", "largest_group"):
+            if (value := getattr(self, name)) is not None and not isfinite(value):
+                yield f"{name}={value}: expected a finite number"
         if self.require.startswith(("ppv", "npv")):
             yield f"require={self.require} is tested at cut-offs that other rows fix: name a --cut-off"
         if self.baseline is not None and self.clip is None:
             yield "a baseline is a number to be compared with: predict numbers, with --clip"
-        if self.empty_wrong and claims != (ERROR,):
+        if self.empty_wrong and (claims != (ERROR,) or columns.subgroups):
             yield "rows without a label are counted for the error alone: claim nothing else"
 
     def make_study(self, columns: PredictionColumns) -> Study:
@@ -125,6 +137,8 @@ class Asked(NamedTuple):
             of_kind = {"learner": "svm_nystroem"}  # which is not fitted, and could be, whatever the weights
         shared = {name: getattr(self, name) for name in ("positive", "require", "accept", "delta", "seed")}
         asked = {"certify": "holdout", "claim": claims or (ERROR,), "subgroups": columns.subgroups}
+        if isinstance(self.accept, str):
+            shared["accept"] = OWN_PPV.sub(RENAMED["ppv"], self.accept)
         return Study.of(**of_kind, **shared, **asked)
 
 
@@ -150,11 +164,11 @@ class Judgement(Compared):
     def baseline(self) -> Baseline:
         """The error of the constant that is wrong least often, or of the number that was named."""
         held, task = self.held, self.held.problem.task
-        errors = [self._average(np.full(task.n, constant)) for constant in held.constants]
+        errors = [held.average(np.full(task.n, constant), self.claims[0]) for constant in held.constants]
         best = int(np.argmin(errors)) if errors else 0
         wrong = int(np.sum(task.y != held.constants[best])) if errors else 0
         least = min(errors, default=0.0)
-        return Baseline(HELD_OUT, best, wrong, task.n, least, held.baseline, held.problem.clip)
+        return Baseline("rows", best, wrong, task.n, least, held.baseline, held.problem.clip)
 
     @property
     def delta(self) -> float:
@@ -193,6 +207,12 @@ class Judgement(Compared):
         for name in self.held.list_quantiles():
             said.append(
                 f"Subgroups by quantiles of these rows: of new rows whose {name!r} is spread as theirs."
+            )
+        repeats, n = self.held.predictions.repeats, self.held.problem.task.n
+        if repeats > FEW_REPEATS * n:
+            said.append(
+                f"{describe_equal_rows(repeats, n)}: if they have the same origin (one patient, one "
+                "document), they are not independent, and nothing here is proven."
             )
         if empty := int(self.held.predictions.empty.sum()):
             said.append(f"{pluralize(empty, 'row')} without a label count as wrong.")
@@ -263,13 +283,6 @@ class Judgement(Compared):
         first = self.claims[0]
         return f"<Judgement of {self.held.problem.task.n:,} rows: {first.name} {first.says}>"
 
-    def _average(self, predicted: NDArray[Any]) -> float:
-        """Return the mean loss of predictions, of groups the mean of theirs."""
-        task = self.held.problem.task
-        return float(
-            np.average(self.held.measure_loss(predicted), weights=task.units.weigh_rows(task.row_units))
-        )
-
     def facts(self) -> list[Section]:
         """Return what is told of it, in the order of the page."""
         statements = [Fact(claim.name, claim.statement, DETAILS) for claim in self.claims]
@@ -324,10 +337,13 @@ class Judgement(Compared):
         given = columns.prediction or columns.score
         rows = f"{task.n:,} rows{task.units.word('', f' in {task.n_units:,} groups')}"
         yield Fact("", f"The column {given!r} of {rows}, compared with {task.target.name!r}.", FIRST)
-        yield Fact("measured", self._measure(first), FIRST)
+        if first.bound is not None or first.quantity.is_error:
+            yield Fact("measured", self._measure(first), FIRST)
         if self.held.constants and first.quantity.guarded:
             baseline = self.baseline
             always = f"{baseline.figure} if {baseline.quote(self.labels)} were always predicted"
+            if first.quantity.is_error:
+                always += task.units.word("", ", mean over groups")
             yield Fact("baseline", always, FIRST, baseline.error)
         yield Fact("better", self.describe_gate(first), FIRST, first.gate)
         others = (claim for claim in self.claims[1:] if claim.says_something and not claim.quantity.reference)
@@ -346,7 +362,7 @@ class Judgement(Compared):
         """Say what was measured of a claim, with its two-sided interval if it has one."""
         task, ends = self.held.problem.task, self._show_ends(claim)
         on = f"{task.n:,} rows" if claim.errors is None else "rows"
-        mean = self._average(self.held.predict(GIVEN).label)
+        mean = self.held.average(self.held.predict(GIVEN).label, claim)
         said = claim.quantity.measure(claim, on, mean, task)
         return f"{said}; {format_level(self.delta)} interval {ends}" if ends else said
 
@@ -442,7 +458,11 @@ def judge_table(table: pa.Table, columns: PredictionColumns, asked: Asked, sourc
         cut_off = CutOff(asked.cut_off, held.problem.positive)
         found = replace(found, predicted=cut_off.classify(found.score), cut_off=asked.cut_off)
     held = replace(held, predictions=found)
-    claims = tuple(replace(claim, statement=reword(claim.statement)) for claim in prove(held, 0))
+    claims = tuple(
+        replace(claim, statement=reword(claim.statement))
+        for proven in prove(held, 0)
+        for claim in (proven.quantity.claim(held.halve(), GIVEN) if proven.quantity.reference else [proven])
+    )
     accepted = held.problem.certification.accepted
     units, has_losses = found.task.n_units, held.problem.has_losses
     known = [*map(held.count_known, claims)]

@@ -49,10 +49,12 @@ class GivenPredictions(HeldOutPredictions):
     Attributes:
         predictions: of these rows.
         baseline: of numbers, what the constant predicts that they are compared with; None without one.
+        parts: statements among which the delta of each claim is shared.
     """
 
     predictions: Predictions = field(kw_only=True)
     baseline: float | None = field(default=None, kw_only=True)
+    parts: int = field(default=1, kw_only=True)
 
     @classmethod
     def of(cls, predictions: Predictions, study: Study, baseline: float | None = None) -> "GivenPredictions":
@@ -123,11 +125,12 @@ class GivenPredictions(HeldOutPredictions):
         columns, units = self.predictions.columns, self.predictions.task.units
         rows = pluralize(units.n, "row")
         these = units.word(rows, f"{pluralize(units.n_units, 'group')} of {rows}")
-        named = columns.prediction or columns.score
+        used = [*filter(None, (columns.prediction, columns.score, columns.against))]
+        named = f"column{'s' * (len(used) > 1)} {' and '.join(map(repr, used))}"
         own = columns.prediction is None and self.predictions.cut_off is not None
         given = (
             f"Suppose that these {these} are independent draws from one source, that their number was fixed "
-            f"without regard to results, and that whatever made the column {named!r}"
+            f"without regard to results, and that whatever made the {named}"
             f"{', its cut-off included,' * own} was finished without them, was not chosen by them, and "
             "predicts each row from that row alone. Then"
         )
@@ -159,6 +162,24 @@ class GivenPredictions(HeldOutPredictions):
         if self.predictions.empty.any():
             known = np.where(self.predictions.empty, -1, known)
         return Prediction(known, np.full(n, -1), np.full(n, np.nan) if score is None else score, np.ones(n))
+
+    def halve(self) -> "GivenPredictions":
+        """Return the same rows for claims at half of their delta: wins and a margin are two statements."""
+        return replace(self, parts=2)
+
+    @property
+    def delta(self) -> float:
+        """The delta of each claim, or of each part of one."""
+        return super().delta / self.parts
+
+    def average(self, predicted: NDArray[Any], claim: Claim) -> float:
+        """Return the mean loss of predictions, in which rows or groups count as for a claim."""
+        task, weights = self.predictions.task, self.predictions.task.units.weigh_rows(self.rows.row_units)
+        if claim.quantity.weighs:
+            weights = self.weights
+        elif not claim.quantity.is_error:
+            weights = None
+        return float(np.average(self.measure_loss(predicted), weights=weights)) if task.n else 0.0
 
     def count_known(self, claim: Claim) -> Claim:
         """Return a claim with its wrong rows that have a label: others count as wrong for its bound alone."""
@@ -202,7 +223,7 @@ class GivenPredictions(HeldOutPredictions):
     def bound_margin(self, claim: Claim) -> float | None:
         """Return by how much less is lost than by the other predictions, at least; None if nothing is proven.
 
-        It is tested at the level of the share of wins, after these are proven: a fixed sequence.
+        Its level is that of the claim, the share of wins, beside which it holds: each has half.
         """
         if claim.bound is None or claim.bound >= 0.5:
             return None

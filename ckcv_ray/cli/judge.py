@@ -25,7 +25,9 @@ def choose_columns(
         "Column, or columns (center,id), that say which rows belong together.", "rows are independent", GROUPS
     ),
     weight: str | None = make_option("Column of weights, for --claim weighted_error:4.", panel=GROUPS),
-    subgroups: str | None = make_option("Columns whose groups are claimed too: sex,age:40,65 (edges)."),
+    subgroups: str | None = make_option(
+        "Columns whose groups are claimed too: sex,age:40,65 (edges; a single one as 40.0)."
+    ),
 ) -> PredictionColumns:
     """Return which columns are what."""
     named = parse_subgroups("subgroups", subgroups)

@@ -18,10 +18,20 @@ from ckcv_ray.errors import InputError, pluralize, write_option
 from ckcv_ray.tables.columns import NOTHING_ASKED, Cells, Label, Schema, canonical_text, read_numbers
 from ckcv_ray.tables.read import index_names
 from ckcv_ray.tables.target import ClassTarget, Target, encode_classes, find_known, match_labels, read_labels
-from ckcv_ray.tables.task import Task, check_column, check_role, compute_salt, find_groups, join_copies
+from ckcv_ray.tables.task import (
+    Task,
+    check_column,
+    check_role,
+    compute_salt,
+    find_groups,
+    hash_columns,
+    join_copies,
+    mix,
+)
 from ckcv_ray.tables.units import Units, Weighting
 
 MIN_GROUPS = 2
+ANOTHER = "(another class)"  # which no row has, and which is never predicted
 MAX_LABELS = 20  # more classes that are all numbers are numbers to predict
 PROBABILITY = re.compile(r"[01]?[.,][0-9]+(e-[0-9]+)?")
 
@@ -59,6 +69,7 @@ class Predictions:
         against: other predictions, as ``predicted``; None without any.
         empty: rows without a label, which count as wrong; their class number is 0, (n,).
         strange: labels that were predicted, and that no row has.
+        repeats: rows that equal another one in every column, if there are more than labels and predictions.
         cut_off: from which score on a row was predicted positive, if that is how ``predicted`` was made.
     """
 
@@ -69,6 +80,7 @@ class Predictions:
     against: NDArray[Any] | None
     empty: Mask
     strange: tuple[Label, ...] = ()
+    repeats: int = 0
     cut_off: float | None = None
 
 
@@ -101,12 +113,25 @@ def read_predictions(
     schema, X = Schema.learn(table, divided, NOTHING_ASKED)
     task = Task(X, y, target, schema, units, source, weighting=weighting, salt=salt)
     predicted, strange = _read_predicted(table, columns.prediction, target, empty_wrong)
-    against, _ = _read_predicted(table, columns.against, target, empty_wrong)
+    against, others = _read_predicted(table, columns.against, target, empty_wrong)
     score = None
     if columns.score is not None:
         cells = Cells.of(table, columns.score)
         score = read_numbers(cells, columns.score, "the score", ": name a column of numbers")
-    return Predictions(task, columns, predicted, score, against, empty, tuple(strange))
+    strange += [label for label in others if label not in strange]
+    repeats = _count_repeats(table, {columns.label, columns.prediction, columns.against, *divided})
+    return Predictions(task, columns, predicted, score, against, empty, tuple(strange), repeats)
+
+
+def _count_repeats(table: pa.Table, few: set[str | None]) -> int:
+    """Return how many rows equal another one, if there is a column whose values are not ``few``."""
+    if set(table.column_names) <= few:
+        return 0
+    total = np.zeros(table.num_rows, np.uint64)
+    for hashes in hash_columns(table, table.column_names).values():
+        total += hashes
+    counts = np.unique(mix(total), return_counts=True)[1]
+    return int(counts[counts > 1].sum())
 
 
 def _check_purposes(table: pa.Table, columns: PredictionColumns) -> None:
@@ -129,10 +154,12 @@ def _read_labels(
     empty = _find_empty(table, name, empty_wrong)
     known = table.filter(pa.array(~empty))
     labels = read_labels(known, name)
-    if columns.prediction is not None and len(labels.unique()) == 1:  # others are predicted
+    if columns.prediction is not None and len(labels.unique()) == 1:  # others may be predicted
         predicted = known[columns.prediction]
         predicted = predicted.filter(pa.array(find_known(predicted, columns.prediction, ClassTarget.gaps)))
-        labels = pa.chunked_array([*labels.cast(pa.string()).chunks, *predicted.cast(pa.string()).chunks])
+        texts = [*labels.cast(pa.string()).chunks, *predicted.cast(pa.string()).chunks]
+        alone = len(pa.chunked_array(texts).unique()) == 1
+        labels = pa.chunked_array([*texts, *([pa.array([ANOTHER])] if alone else [])])
     classes, known_y = encode_classes(labels, name)
     if len(classes) > MAX_LABELS and all(canonical_text(str(each)).startswith("number ") for each in classes):
         raise InputError(

@@ -36,9 +36,11 @@ from ckcv_ray.core.resampling.base import Strata
 from ckcv_ray.errors import InputError, pluralize, write_option, write_row
 from ckcv_ray.tables.columns import (
     LARGEST,
+    LAST_EXACT,
     LOOKS_LIKE_DATE,
     MIN_GROUPS,
     NO_NAMES,
+    TRUTH,
     Cells,
     ColumnError,
     ColumnKind,
@@ -280,6 +282,13 @@ class SplitUnits(Groups):
             InputError: the text is of another kind than the values, or categories are asked for their order.
         """
         form, _, number = canonical_text(text).partition(" ")
+        if form in TRUTH and self.kind is ColumnKind.NUMBER:
+            form, number = "number", str(TRUTH[form])
+        if self.kind is ColumnKind.NUMBER and np.abs(self.values).max() >= LAST_EXACT:
+            raise InputError(
+                f"column {self.column!r} has numbers of {LAST_EXACT:,.0f} and more, which are not all told "
+                "apart: name another column, or say --categorical"
+            )
         expected = {ColumnKind.NUMBER: "number", ColumnKind.DATE: "date"}.get(self.kind, "")
         if expected and form != expected:
             example = "2025-01-31" if expected == "date" else "3.5"
@@ -292,7 +301,8 @@ class SplitUnits(Groups):
                 f"column {self.column!r} is a {self.kind}: write {self.column}{instead}{text}, not {sign}"
             )
         if self.levels:
-            chosen = self.values == positions_by_value(self.levels).get(canonical_text(text), -1)
+            alike = positions_by_value(self.levels).get(canonical_text(text), -1)
+            chosen = self.values == (self.levels.index(text) if text in self.levels else alike)
         else:
             compare = {"=": np.equal, ">=": np.greater_equal, ">": np.greater}[sign]
             chosen = compare(self.values, float(number))

@@ -108,8 +108,10 @@ def test_another_prediction_is_compared_with_and_by_how_much() -> None:
     alone = (y == predicted) & (y != worse), (y != predicted) & (y == worse)
     won, lost = map(int, map(np.sum, alone))
     assert (wins.rows, wins.errors) == (won + lost, lost)
-    assert wins.bound == clopper_pearson(lost, won + lost, 0.025)
-    least = (1 - clopper_pearson(400 - won, 400, 0.0125)) - clopper_pearson(lost, 400, 0.0125)
+    assert wins.bound == clopper_pearson(
+        lost, won + lost, 0.0125
+    )  # half of its share, and the margin the other
+    least = (1 - clopper_pearson(400 - won, 400, 0.00625)) - clopper_pearson(lost, 400, 0.00625)
     assert made.margin == pytest.approx(least)
     assert "points or more" in made.summary()
     assert judge(y, worse, against=predicted).margin is None
@@ -144,6 +146,26 @@ def test_a_file_of_one_class_proves_its_recall_and_the_error() -> None:
     assert (error.errors, recall.errors, recall.rows) == (5, 5, 60)
     with pytest.raises(InputError, match="counts rows of class 'well', and there are none: leave it out"):
         judge(y, predicted, positive="sick", claim="error,specificity")
+
+
+def test_predictions_that_are_all_right_of_one_class_prove_most() -> None:
+    (recall,) = judge(["sick"] * 50, ["sick"] * 50, claim="sensitivity", positive="sick").claims
+    assert (recall.errors, recall.rows, recall.bound) == (0, 50, clopper_pearson(0, 50, 0.05))
+    assert judge([1] * 8, [1] * 8).to_json()["may_be_quoted"] is False  # a constant is as good
+
+
+def test_other_predictions_that_are_no_labels_are_named() -> None:
+    y, predicted, _ = draw(100)
+    other = np.where(y == "sick", "S", "W")
+    assert "it counts as wrong: 'W', 'S'." in " ".join(judge(y, predicted, against=other).summary().split())
+
+
+def test_rows_that_repeat_are_named() -> None:
+    """Of labels and predictions alone they say nothing; scores that repeat may be copies."""
+    y, predicted, score = draw(100)
+    made = judge(*(np.tile(values, 3) for values in (y, predicted)), score=np.tile(score + np.arange(100), 3))
+    assert "300 of 300 rows equal another row" in " ".join(made.summary().split())
+    assert "rows equal another row" not in judge(np.tile(y, 3), np.tile(predicted, 3)).summary()
 
 
 def test_rows_without_a_label_count_as_wrong_if_asked() -> None:
@@ -189,6 +211,10 @@ REFUSED = {
         "groups": np.arange(400) // 4,
         "claim": "sensitivity",
     },
+    "claim=better:svm is of models that are not here": {"claim": "error,better:svm"},
+    "claim=vote is of models that are not here": {"claim": "vote"},
+    "baseline=nan: expected a finite number": {"baseline": float("nan"), "clip": 3},
+    "counted for the error alone": {"empty_wrong": True, "claim": "recall"},
     "has one group: at least 2 are needed": {"groups": np.zeros(400)},
     "name --score, and no --prediction": {"score": draw()[2], "cut_off": 0.5},
     "weights up to|no weight is above 1": {"weights": np.full(400, 2.0), "claim": "weighted_error:1"},

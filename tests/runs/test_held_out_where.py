@@ -12,6 +12,7 @@ from ckcv_ray.claims.quantity import bound_count
 from ckcv_ray.core.bounds.betting import bound_by_optimised_bet
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.study.problem import Problem
+from ckcv_ray.tables.columns import DeclaredTypes
 from ckcv_ray.tables.task import Roles
 
 N = 240
@@ -120,6 +121,25 @@ def test_losses_of_groups_are_bounded_whatever_their_order() -> None:
     assert len(shares) == 40
     assert result.claims[0].bound == pytest.approx(bound_by_optimised_bet(shares, 0.05), abs=1e-9)
     assert "40 groups with site = 'B' are independent draws of one source" in result.claims[0].statement
+
+
+def test_values_are_compared_as_they_are_written() -> None:
+    """Truth values by their names, words that are one number apart, and no number that floats cannot tell."""
+    flag, code, batch = np.arange(N) % 2 == 0, np.arange(N) % 3, np.arange(N) + 2**53
+    table = pa.table(
+        {"a": X[:, 0], "flag": flag, "code": np.array(["7", "007", "x"])[code], "batch": batch}
+    ).append_column("outcome", TABLE["outcome"])
+
+    def hold_out(where: str) -> list[int]:
+        study = Study.of(learner="linear", k=(3,), n_splits=3, certify="holdout", holdout_where=where)
+        asked = DeclaredTypes(categorical=["code"] if study.column == "code" else [])
+        task = Task.from_table(table, Roles("outcome", ["a"], split_by=study.column), asked)
+        return Problem.of(study, task).held.tolist()
+
+    assert hold_out("flag=True") == np.flatnonzero(flag).tolist()
+    assert hold_out("code=007") == np.flatnonzero(code == 1).tolist()
+    with pytest.raises(InputError, match="which are not all told apart"):
+        hold_out(f"batch>={2**53 + 9}")
 
 
 @pytest.mark.parametrize(
