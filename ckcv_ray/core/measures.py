@@ -343,9 +343,10 @@ class Outputs(NamedTuple):
     value: Values | None = None
 
 
-OfSplit = Callable[[Any, Outputs], float]
-OfRows = Callable[[Any, Outputs], Values]
-Sums = Callable[[Any, Outputs, int], Sequence[float]]
+# of y and the ``Outputs``, of which those that the score needs are there
+OfSplit = Callable[[Any, Any], float]
+OfRows = Callable[[Any, Any], Values]
+Sums = Callable[[Any, Any, int], Sequence[float]]
 
 
 def _divide(sums: Values) -> float:
@@ -404,10 +405,10 @@ class Score:
 def _metric(name: str, part: str, **options: Any) -> OfSplit:
     """Return a score that a function of ``sklearn.metrics`` gives for a part of the outputs."""
 
-    def of(y: Any, outputs: Outputs) -> float:
+    def of(y: Any, outputs: Any) -> float:
         from sklearn import metrics
 
-        given = _identity(getattr(outputs, part))
+        given = getattr(outputs, part)
         labels = {"labels": list(range(given.shape[1]))} if part == "probability" else {}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # that it is not defined is recorded as nan
@@ -416,17 +417,12 @@ def _metric(name: str, part: str, **options: Any) -> OfSplit:
     return of
 
 
-def _identity(answer: Any) -> Any:
-    assert answer is not None
-    return answer
+def _wrong(y: Any, outputs: Any) -> Values:
+    return np.asarray(outputs.label != y, np.float64)
 
 
-def _wrong(y: Any, outputs: Outputs) -> Values:
-    return np.asarray(_identity(outputs.label) != y, np.float64)
-
-
-def _right(y: Any, outputs: Outputs) -> Values:
-    return np.asarray(_identity(outputs.label) == y, np.float64)
+def _right(y: Any, outputs: Any) -> Values:
+    return np.asarray(outputs.label == y, np.float64)
 
 
 def _average(rows: OfRows) -> OfSplit:
@@ -438,9 +434,9 @@ def _count(rows: OfRows) -> Sums:
     return lambda y, outputs, n_classes: (float(np.sum(rows(y, outputs))), float(len(y)))
 
 
-def _recalls(y: Any, outputs: Outputs, n_classes: int) -> list[float]:
+def _recalls(y: Any, outputs: Any, n_classes: int) -> list[float]:
     """Return the right rows of each class, and then its rows."""
-    right = np.bincount(y[_identity(outputs.label) == y], minlength=n_classes)
+    right = np.bincount(y[outputs.label == y], minlength=n_classes)
     return [*right.astype(float), *np.bincount(y, minlength=n_classes).astype(float)]
 
 
@@ -449,9 +445,9 @@ def _mean_recall(sums: Values) -> float:
     return float(np.mean(right[rows > 0] / rows[rows > 0]))
 
 
-def _confusion(y: Any, outputs: Outputs, n_classes: int) -> tuple[float, float, float]:
+def _confusion(y: Any, outputs: Any, n_classes: int) -> tuple[float, float, float]:
     """Return the true positives, the false positives, and the false negatives."""
-    said, true = _identity(outputs.label) == 1, y == 1
+    said, true = outputs.label == 1, y == 1
     return float(np.sum(said & true)), float(np.sum(said & ~true)), float(np.sum(~said & true))
 
 
@@ -465,20 +461,20 @@ def _sum_mean(of: OfSplit) -> Sums:
     return lambda y, outputs, n_classes: (of(y, outputs) * len(y), float(len(y)))
 
 
-def _sum_explained(y: Any, outputs: Outputs, n_classes: int) -> Sequence[float]:
+def _sum_explained(y: Any, outputs: Any, n_classes: int) -> Sequence[float]:
     """Return the sum of squared errors, the mean value, the sum of squares about it, and the rows."""
     mean = float(np.mean(y))
-    errors = float(np.sum((y - _identity(outputs.value)) ** 2))
+    errors = float(np.sum((y - outputs.value) ** 2))
     return errors, mean, float(np.sum((y - mean) ** 2)), float(len(y))
 
 
-def _cor2(y: Any, outputs: Outputs) -> float:
+def _cor2(y: Any, outputs: Any) -> float:
     return _squared_correlation(np.array([_sum_products(y, outputs, 0)]))
 
 
-def _sum_products(y: Any, outputs: Outputs, n_classes: int) -> Sequence[float]:
+def _sum_products(y: Any, outputs: Any, n_classes: int) -> Sequence[float]:
     """Return both means, the sums of squares and products about them, and the rows."""
-    value = _identity(outputs.value)
+    value = outputs.value
     means = float(np.mean(y)), float(np.mean(value))
     true, predicted = y - means[0], value - means[1]
     return *means, float(true @ true), float(predicted @ predicted), float(true @ predicted), float(len(y))
@@ -501,16 +497,16 @@ def _r2(sums: Values) -> float:
     return 1.0 - float(np.sum(errors)) / all_spread if all_spread > 0 else nan
 
 
-def _log_losses(y: Any, outputs: Outputs) -> Values:
+def _log_losses(y: Any, outputs: Any) -> Values:
     """Return minus the logarithm of the probability of each row's class, within scikit-learn's limits."""
-    shares = _identity(outputs.probability)
+    shares = outputs.probability
     least = np.finfo(shares.dtype).eps
     return np.asarray(-np.log(np.clip(shares[np.arange(len(y)), y], least, 1 - least)), np.float64)
 
 
-def _brier_losses(y: Any, outputs: Outputs) -> Values:
+def _brier_losses(y: Any, outputs: Any) -> Values:
     """Return the squared distance of the probabilities from the class; half of it for two classes."""
-    shares = _identity(outputs.probability)
+    shares = outputs.probability
     squares: Values = ((shares - np.eye(shares.shape[1])[y]) ** 2).sum(axis=1)
     return squares / 2 if shares.shape[1] == 2 else squares
 
@@ -519,11 +515,11 @@ def _mean_loss(name: str, kinds: frozenset[Kind], needs: Output, of: OfSplit, ro
     return Score(name, kinds, needs, False, of, _sum_mean(of), rows=rows)
 
 
-def _absolute_errors(y: Any, outputs: Outputs) -> Values:
-    return np.asarray(np.abs(y - _identity(outputs.value)))
+def _absolute_errors(y: Any, outputs: Any) -> Values:
+    return np.asarray(np.abs(y - outputs.value))
 
 
-def _relative_errors(y: Any, outputs: Outputs) -> Values:
+def _relative_errors(y: Any, outputs: Any) -> Values:
     return np.asarray(_absolute_errors(y, outputs) / np.maximum(np.abs(y), np.finfo(np.float64).eps))
 
 
@@ -543,7 +539,7 @@ OWN = (
     _mean_loss("cross_entropy", CLASSES, PROBABILITY, _log_loss, _log_losses),
     _mean_loss("log_loss", CLASSES, PROBABILITY, _log_loss, _log_losses),
     _mean_loss("brier", CLASSES, PROBABILITY, _brier, _brier_losses),
-    _mean_loss("squared", NUMBERS, VALUE, _squared, lambda y, a: (y - _identity(a.value)) ** 2),
+    _mean_loss("squared", NUMBERS, VALUE, _squared, lambda y, a: (y - a.value) ** 2),
     _mean_loss("absolute", NUMBERS, VALUE, _absolute, _absolute_errors),
     Score("rmse", NUMBERS, VALUE, False, _root, _sum_mean(_squared), pooled=lambda sums: sqrt(_divide(sums))),
     _mean_loss("mape", NUMBERS, VALUE, _relative, _relative_errors),
@@ -568,10 +564,10 @@ def _make_clipped(name: str) -> Score:
             "clipped:50 or clipped:0.5"
         )
 
-    def errors(y: Any, outputs: Outputs) -> Values:
+    def errors(y: Any, outputs: Any) -> Values:
         return np.asarray(np.minimum(_absolute_errors(y, outputs), limit), np.float64)
 
-    def sums(y: Any, outputs: Outputs, n_classes: int) -> tuple[float, float, float]:
+    def sums(y: Any, outputs: Any, n_classes: int) -> tuple[float, float, float]:
         found = errors(y, outputs)
         counted = np.minimum(ONE, np.ceil(found / limit * ONE))
         return float(np.sum(found)), float(len(y)), float(np.sum(counted))
@@ -628,11 +624,11 @@ def _scorer(name: str, kind: Kind, usable: Sequence[str]) -> Score:
     else:
         needs = RANK if kind is Kind.BINARY else RANKS
 
-    def of(y: Any, outputs: Outputs) -> float:
+    def of(y: Any, outputs: Any) -> float:
         answers = {VALUE: outputs.value, LABEL: outputs.label, PROBABILITY: outputs.probability}
         answer = answers.get(needs, outputs.rank)
         if needs is PROBABILITY and kind is Kind.BINARY:
-            answer = _identity(answer)[:, 1]
+            answer = answer[:, 1]
         with warnings.catch_warnings(), suppress(Exception):  # it is not defined, as where a class is missing
             warnings.simplefilter("ignore")
             return float(scorer._sign * scorer._score_func(y, answer, **scorer._kwargs))
@@ -658,7 +654,7 @@ def extend_score(score: Score) -> Score:
     if rows is None or sums is None:
         return score
 
-    def extend(y: Any, outputs: Outputs, n_classes: int) -> Sequence[float]:
+    def extend(y: Any, outputs: Any, n_classes: int) -> Sequence[float]:
         found = sums(y, outputs, n_classes)
         targets, counts = np.unique(y, return_counts=True)  # each distinct one meets all outputs once
         means = [float(rows(np.full(len(y), target), outputs).mean()) for target in targets]
@@ -743,7 +739,7 @@ class OwnScore(HasOptions):
                 "numbers: leave the parameter out"
             )
 
-        def of(y: Any, outputs: Outputs) -> float:
+        def of(y: Any, outputs: Any) -> float:
             if function is None:
                 raise InputError(
                     f"the function {self.name} is not kept in the folder: pass it again as a measure"
@@ -752,7 +748,7 @@ class OwnScore(HasOptions):
                 result = function(y, outputs.value)
             else:
                 given = {PARAMETER: np.array(outputs.probability)} if takes_probability else {}
-                predicted = np.maximum(_identity(outputs.label), 0)
+                predicted = np.maximum(outputs.label, 0)
                 result = function(labelled(y), labelled(predicted), **given)
             if not isinstance(result, Real | np.number) or isinstance(result, bool):
                 raise ValueError(f"measure {self.name} returned {str(result)[:60]!r}: expected a number")

@@ -51,7 +51,7 @@ from ckcv_ray.learners.base import (
     Predicted,
     Trainer,
 )
-from ckcv_ray.learners.steps import CLASS_WEIGHT, EQUALLY, compute_weights
+from ckcv_ray.learners.steps import CLASS_WEIGHT, EQUALLY, choose_classes, compute_weights
 from ckcv_ray.learners.svm.learner import KernelMachine
 from ckcv_ray.learners.svm.problem import KERNEL, Scaling, fit_scaling, read_scaling
 from ckcv_ray.tables.columns import Label, Rows
@@ -308,7 +308,7 @@ class NystroemCodec(Codec[NystroemModel]):
             ValueError: its numbers cannot be those of a model that was fitted to the task.
             IndexError: a row number does not exist in the task.
         """
-        rows, n_outputs = np.array(row["rows"], np.intp), count_outputs(task)
+        rows, n_outputs = np.array(row["rows"], np.intp), len(choose_classes(task.n_classes))
         if len(rows) != self.n_landmarks or np.any(np.diff(rows, prepend=-1) <= 0):
             raise ValueError(f"expected {self.n_landmarks} landmarks, in ascending order")
         lengths = [len(row["offset"]), *map(len, row["dual_coef"])]
@@ -318,11 +318,6 @@ class NystroemCodec(Codec[NystroemModel]):
         scaling = read_scaling(row, task.X.shape[1], [coefficients, offset])
         vectors = task.X[rows].astype(np.float64)  # one dtype object: the same pickle wherever X came from
         return NystroemModel(row["C"], row["gamma"], Landmarks(rows, vectors, scaling), coefficients, offset)
-
-
-def count_outputs(task: Task) -> int:
-    """Return the number of decision values of a row: one for two classes, else one for each."""
-    return 1 if task.n_classes == 2 else task.n_classes
 
 
 @dataclass(frozen=True)
@@ -467,5 +462,5 @@ class NystroemBlock(NamedTuple):
         weights = compute_weights(str(self.trainer.learner.class_weight), task.classes, y)[y]
         if (of_rows := task.weighting.take(self.train)) is not None:
             weights = weights * of_rows
-        positive = [1] if count_outputs(task) == 1 else range(task.n_classes)
+        positive = choose_classes(task.n_classes)
         return normalisation, [Primal(Z, np.where(y == c, 1.0, -1.0), weights) for c in positive]

@@ -385,7 +385,7 @@ class Encoding:
         Of a column at most 1 / ``rare`` categories have a share that is not rare; the others are joined.
         """
         most = ceil(1 / self.rare) + 1 if self.rare else inf
-        fixed = {Categories.ORDINAL: 1, Categories.TARGET: max(1, len(_choose_classes(n_classes)))}
+        fixed = {Categories.ORDINAL: 1, Categories.TARGET: max(1, len(choose_classes(n_classes)))}
         widths = {ColumnKind.NUMBER: 2, ColumnKind.DATE: 2 * len(PARTS)}
         return sum(
             widths[column.kind]
@@ -444,7 +444,7 @@ class Encoding:
             least = max(MIN_RARE, int(np.ceil(self.rare * len(values))))
             return _number_levels(values[:, 0], n_levels, least, self.categories is Categories.ONEHOT)
         every = np.append(np.arange(n_levels + 1.0), np.nan)[:, None]  # the last level was never seen
-        y, counted = task.y[train], _choose_classes(task.n_classes)
+        y, counted = task.y[train], choose_classes(task.n_classes)
         targets = [(y == target).astype(np.float64) for target in counted] or [y]
         remaining = (np.delete(np.arange(len(train)), fold) for fold in folds)
         of_others = tuple(
@@ -495,8 +495,8 @@ def _number_levels(values: Values, n_levels: int, least: int, ones: bool) -> Lev
     return Levels((*place[:-1].tolist(), unseen, float(place[-1])), len(frequent) + joined if ones else 0)
 
 
-def _choose_classes(n_classes: int) -> range:
-    """Return the classes whose shares say all."""
+def choose_classes(n_classes: int) -> range:
+    """Return the classes of which an output each says all: of two the second."""
     return range(1, 2) if n_classes == 2 else range(n_classes)
 
 
