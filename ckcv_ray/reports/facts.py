@@ -7,9 +7,9 @@ worth. The terminal, the page, Markdown, cards and forms show the same facts, ea
 see ``render``.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from math import ceil, floor, nan, sqrt
+from math import ceil, nan, sqrt
 from typing import cast
 
 import numpy as np
@@ -51,7 +51,6 @@ from ckcv_ray.tables.task import Task
 from ckcv_ray.validation import quote
 
 FOLDER = "RUN_FOLDER"  # stands for the folder in commands
-FOUR_DIGITS = "{:.4g}".format
 MAX_NAMED = 20  # columns, values or classes in a sentence
 MAX_DESCRIBED = 200  # columns
 MAX_OPEN_COLUMNS = 25  # of which the table is not folded
@@ -217,19 +216,18 @@ def _describe_column(x: Values, column: Column) -> tuple[str, ...]:
         best = int(np.argmax(counts))
         typical = f"{column.levels[best]} ({format_percent(counts[best] / len(known))})"
     elif len(known):
-        typical = _describe_typical(known, _format_date if column.kind is ColumnKind.DATE else FOUR_DIGITS)
+        typical = _describe_typical(known, column.kind is ColumnKind.DATE)
     return format_row(
         column.name, str(column.kind), gaps, gaps and gaps / len(x), len(np.unique(known)), typical
     )
 
 
-def _describe_typical(known: Values, write: Callable[[float], str] = FOUR_DIGITS) -> str:
-    low, middle, high = map(write, np.quantile(known, (0.25, 0.5, 0.75)).tolist())
-    return f"{middle} ({low} to {high})"
-
-
-def _format_date(milliseconds: float) -> str:
-    return str(np.datetime64(floor(milliseconds), "ms").astype("datetime64[D]"))
+def _describe_typical(known: Values, dates: bool = False) -> str:
+    quartiles = np.quantile(known, (0.25, 0.5, 0.75))
+    said = [f"{number:.4g}" for number in quartiles]
+    if dates:  # in milliseconds
+        said = np.floor(quartiles).astype("datetime64[ms]").astype("datetime64[D]").astype(str).tolist()
+    return f"{said[1]} ({said[0]} to {said[2]})"
 
 
 def tell_cost(result: Result) -> list[Fact]:

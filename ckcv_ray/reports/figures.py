@@ -439,8 +439,10 @@ def _draw_folds(result: Certified) -> Picture:
     states, bounded = {span["state"] for span in spans}, [span for span in spans if span["l_ms"] is None]
     x = np.array([(span["k_first"], span["k_last"], np.nan) for span in bounded], np.float64).ravel()
     y = np.array([100 * (span["lower_bound"] or 0.0) for span in bounded])
-    name = "lower bound" if bounded else ""
-    parts = [Mark(x, np.repeat(y, 3), width=0.8), Mark(x[::3], y, name=name, shape="^", hollow=True)]
+    parts = [
+        Mark(x, np.repeat(y, 3), width=0.8),
+        Mark(x[::3], y, name="lower bound" * bool(bounded), shape="^", hollow=True),
+    ]
     for column, colour, shape in (("l_ms", BLUE, "o"), ("l_ee", ORANGE, "s")):
         known = [span for span in spans if span["l_ms"] is not None and span[column] is not None]
         x, y = (np.array([span[name] for span in known], np.float64) for name in ("k_first", column))
@@ -509,10 +511,9 @@ def _draw_curve(found: Validation, score: Score, splits: str) -> Picture:
         Mark(np.repeat(x, 3), bars.ravel(), BLUE, width=0.8),
         Mark(x, mean, BLUE, width=LINE, shape="o", size=4.5),
     ]
-    joined = JOINED if found.joined else ""
     caption = (
-        f"Mean over {splits} at each value of {found.parameter}{joined}, and a standard deviation around it; "
-        f"{found.best}."
+        f"Mean over {splits} at each value of {found.parameter}{JOINED * found.joined}, and a standard "
+        f"deviation around it; {found.best}."
     )
     log = bool(x[0] > 0 and np.median(x) < (x[0] + x[-1]) / 4)  # rather equal in ratios
     chart = Chart(Scale(shorten_name(found.parameter), log=log), Scale(score.name), parts, 195)
@@ -524,8 +525,8 @@ def _draw_curve(found: Validation, score: Score, splits: str) -> Picture:
 def _draw_heat(found: Validation, grid: Grid, score: Score, splits: str) -> Picture:
     y, x = np.nonzero(grid.best >= 0)
     tiles = Tiles(x, y, np.full(len(x), FULL_SIDE), found.means[grid.best[y, x]], f"mean {score.name}")
-    joined = JOINED if grid.joined else ""
-    caption = f"Mean over {splits} at each pair of values{joined}; the star marks the best: {found.best}."
+    over = f"Mean over {splits} at each pair of values{JOINED * grid.joined}"
+    caption = f"{over}; the star marks the best: {found.best}."
     title = f"{score.name} of {found.learner} over {' and '.join(grid.names)}"
     texts, best = [f"{mean:.4f}" for mean in found.means.tolist()], int(np.argmin(score.loss * found.means))
     return _draw_grid(title, caption, grid, best, [tiles], texts)

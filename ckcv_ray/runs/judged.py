@@ -256,12 +256,12 @@ def read_judged(result: Scored, held_out: pa.Table) -> Judged | None:
         label = np.concatenate([outputs.label, truth])
         if label.min(initial=0) < -1 or label.max(initial=0) >= task.n_classes:
             raise StoreError(f"the stored predictions name what is no class of the table: see {SEE}")
-    ranked = outputs.probability is not None and task.n_classes == 2
+    probability = outputs.probability
     return Judged(
         truth,
         np.asarray(outputs.label if outputs.value is None else outputs.value),
-        outputs.probability[:, 1] if ranked and outputs.probability is not None else None,
-        outputs.probability,
+        probability[:, 1] if probability is not None and task.n_classes == 2 else None,
+        probability,
         np.unique(rows["split"].to_numpy(), return_inverse=True)[1],
         f"{pluralize(len(rows), 'prediction')} for the rows that {pluralize(n_splits, 'split')} "
         f"score{'s' * (n_splits == 1)}, by {entry.name}",

@@ -562,16 +562,12 @@ def compare_file(folder: RunFolder, name: str, made: Content, left_out: str = ""
 def _find_differences(where: str, a: Any, b: Any) -> Iterator[tuple[str, Any, Any]]:
     """Yield where two values differ by more than rounding, as a dotted name, with the two values there."""
     if isinstance(a, pa.ChunkedArray) and isinstance(b, pa.ChunkedArray):
-        if not a.equals(b):
-            pairs = ((one.as_py(), other.as_py()) for one, other in zip(a, b, strict=True))
-            for i, pair in enumerate(pairs):
-                yield from _find_differences(f"{where}.{i}", *pair)
-    elif isinstance(a, dict) and isinstance(b, dict) and a.keys() == b.keys():
+        a, b = ([], []) if a.equals(b) else (a.to_pylist(), b.to_pylist())
+    if isinstance(a, list) and isinstance(b, list) and len(a) == len(b):
+        a, b = dict(enumerate(a)), dict(enumerate(b))
+    if isinstance(a, dict) and isinstance(b, dict) and a.keys() == b.keys():
         for key in a:
             yield from _find_differences(f"{where}.{key}", a[key], b[key])
-    elif isinstance(a, list) and isinstance(b, list) and len(a) == len(b):
-        for i, pair in enumerate(zip(a, b, strict=True)):
-            yield from _find_differences(f"{where}.{i}", *pair)
     elif not agree(a, b, ROUNDING):
         yield where, a, b
 
