@@ -13,10 +13,9 @@ every constant, at the delta of the bound (docs/theory/bounds.md, "Better than a
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ckcv_ray.claims.judged import HeldOutPredictions
 from ckcv_ray.claims.quantity import (
@@ -29,7 +28,7 @@ from ckcv_ray.claims.quantity import (
     name_loss_bound,
 )
 from ckcv_ray.claims.rules import Rule
-from ckcv_ray.core.arrays import ONE, Values
+from ckcv_ray.core.arrays import ONE, Numbers, Values
 from ckcv_ray.core.bounds.binomial import MAX_CHECKED
 from ckcv_ray.core.bounds.paired import Differences, expect_units
 from ckcv_ray.core.measures import GRAIN, average_by_group
@@ -164,7 +163,7 @@ def foresee_gate(problem: Problem) -> Need:
 
 
 def compare_rows(
-    held: HeldOutPredictions, loss: NDArray[Any], against: NDArray[Any], shares: Values | None = None
+    held: HeldOutPredictions, loss: Numbers, against: Numbers, shares: Values | None = None
 ) -> PairedCounts:
     """Return the winner and a model on the rows held out, from the loss of each row by both."""
     of_rows = np.subtract(loss, against, dtype=np.float64)

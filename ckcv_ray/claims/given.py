@@ -8,10 +8,8 @@ claim (docs/theory/bounds.md, "A file of predictions").
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ckcv_ray.claims.better import compare_rows
 from ckcv_ray.claims.error import RowError
@@ -19,7 +17,7 @@ from ckcv_ray.claims.judged import HeldOutPredictions, Premise
 from ckcv_ray.claims.quantity import Claim
 from ckcv_ray.claims.recalls import Recall
 from ckcv_ray.claims.rules import Rule
-from ckcv_ray.core.arrays import Index, Values
+from ckcv_ray.core.arrays import Index, Numbers, Values
 from ckcv_ray.core.bounds.betting import bound_by_optimised_bet
 from ckcv_ray.core.bounds.binomial import bound_both_sides
 from ckcv_ray.core.bounds.paired import BETTING, COUNTS, bound_difference
@@ -115,7 +113,7 @@ class GivenPredictions(HeldOutPredictions):
             return range(self.predictions.task.n_classes)
         return [] if self.baseline is None else [self.baseline]
 
-    def measure_loss(self, predicted: NDArray[Any]) -> Values:
+    def measure_loss(self, predicted: Numbers) -> Values:
         """Return the loss of each row; one without a label is wrong by predictions, and not by constants."""
         loss = super().measure_loss(predicted)
         return np.where(self.predictions.empty, predicted < 0, loss)
@@ -156,7 +154,7 @@ class GivenPredictions(HeldOutPredictions):
         """Return the other predictions."""
         return self._complete(self.predictions.against)
 
-    def _complete(self, label: NDArray[Any] | None) -> Prediction:
+    def _complete(self, label: Numbers | None) -> Prediction:
         n, score = self.predictions.task.n, self.predictions.score
         known = np.full(n, -1, np.int32) if label is None else label
         if self.predictions.empty.any():
@@ -172,7 +170,7 @@ class GivenPredictions(HeldOutPredictions):
         """The delta of each claim, or of each part of one."""
         return super().delta / self.parts
 
-    def average(self, predicted: NDArray[Any], claim: Claim) -> float:
+    def average(self, predicted: Numbers, claim: Claim) -> float:
         """Return the mean loss of predictions, in which rows or groups count as for a claim."""
         task, weights = self.predictions.task, self.predictions.task.units.weigh_rows(self.rows.row_units)
         if claim.quantity.weighs:

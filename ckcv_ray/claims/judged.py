@@ -6,10 +6,9 @@ from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ckcv_ray.claims.rules import Rule
-from ckcv_ray.core.arrays import ONE, Index, Values
+from ckcv_ray.core.arrays import ONE, Index, Numbers, Values
 from ckcv_ray.core.bounds.betting import bound_losses
 from ckcv_ray.core.measures import ClippedErrors
 from ckcv_ray.errors import pluralize
@@ -114,7 +113,7 @@ class HeldOutPredictions:
         )
         return Premise(f"{given} of them was seen", "the drawing of such rows", LIKE_THESE)
 
-    def measure_loss(self, predicted: NDArray[Any]) -> Values:
+    def measure_loss(self, predicted: Numbers) -> Values:
         """Return the loss of each row held out: 1 if it is wrong, or the clipped error by the clip."""
         y, clip = self.rows.y, self.problem.clip
         if clip is None:

@@ -6,13 +6,12 @@ Nothing is learned from them, so a file may have few rows, and one class alone.
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
-from ckcv_ray.core.arrays import Mask, Values
+from ckcv_ray.core.arrays import Mask, Numbers, Values
 from ckcv_ray.core.quantities import parse_subgroup
 from ckcv_ray.errors import InputError, pluralize, write_option
 from ckcv_ray.tables.columns import NOTHING_ASKED, Cells, Label, Schema, canonical_text, read_numbers
@@ -75,9 +74,9 @@ class Predictions:
 
     task: Task
     columns: PredictionColumns
-    predicted: NDArray[Any] | None
+    predicted: Numbers | None
     score: Values | None
-    against: NDArray[Any] | None
+    against: Numbers | None
     empty: Mask
     strange: tuple[Label, ...] = ()
     repeats: int = 0
@@ -146,7 +145,7 @@ def _check_purposes(table: pa.Table, columns: PredictionColumns) -> None:
 
 def _read_labels(
     table: pa.Table, columns: PredictionColumns, numbers: bool, empty_wrong: bool
-) -> tuple[Target, NDArray[Any], Mask]:
+) -> tuple[Target, Numbers, Mask]:
     """Return the target, the class number or number of each row, and which rows have no label."""
     name = columns.label
     if numbers:
@@ -173,7 +172,7 @@ def _read_labels(
 
 def _read_predicted(
     table: pa.Table, name: str | None, target: Target, empty_wrong: bool
-) -> tuple[NDArray[Any] | None, list[Label]]:
+) -> tuple[Numbers | None, list[Label]]:
     """Return what a column predicts, and the labels in it that are no class; None without a column."""
     if name is None:
         return None, []
