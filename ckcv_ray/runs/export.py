@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ckcv_ray.claims.rules import Rule, find_member
+from ckcv_ray.claims.rules import ONE_MODEL, Rule, find_member
 from ckcv_ray.core.percent import format_percent
 from ckcv_ray.errors import InputError, RunError
 from ckcv_ray.learners.base import Model
@@ -135,13 +135,9 @@ def _find_model(result: Result, rule: Rule) -> Any:
             "what is proven is about a cut-off of the model's scores, which the file would lack: --refit "
             "exports the model with its own cut-off"
         )
-    members = rule.ensemble(result.models).members
-    if rule.name.startswith("member:"):
-        member = members[find_member(rule.name)]
-    elif rule.name in ("refit", "full"):
-        (member,) = members
-    else:
+    number = find_member(rule.name)
+    if number < 0 and rule.name not in ONE_MODEL:
         raise InputError(
             f"{rule.classifier()} is no single model: choose --member 0, or, after --certify holdout, --refit"
         )
-    return member.model
+    return rule.ensemble(result.models).members[max(0, number)].model
