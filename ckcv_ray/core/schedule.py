@@ -230,16 +230,12 @@ class Schedule:
         return self._transfer(np.where(counts > 0, mean, typical), like, size)
 
 
+# what one computes, by position of the fold size: the number of steps of each path, (n_paths,), and that of
+# the first splits
+Round = dict[int, tuple[Lengths, int]]
 MAX_ANCHORS = 3
 ANCHORS_WEIGHT = 2.0  # effort of the last round but one, relative to one that compares settings
 LAST_WEIGHT = 4.0  # effort of the last round
-
-
-class Round(NamedTuple):
-    """What one round computes."""
-
-    lengths: dict[int, Lengths]  # number of steps of each path, (n_paths,), by position of the fold size
-    n_splits: dict[int, int]  # number of first splits, by position of the fold size
 
 
 def count_kept(settings: int, keep: float, survivors: int) -> list[int]:

@@ -176,8 +176,7 @@ class BudgetQueue(RaceQueue):
         self.judged: Values = np.full(self.exists.shape, inf)
         if self.left >= problem.n_evaluations:  # it pays for every candidate, on all splits
             lengths = np.asarray(self.exists.sum(axis=1), np.intp)
-            n_splits = {j: size.n_splits for j, size in enumerate(problem.sizes)}
-            self.begin_race(Round(dict.fromkeys(n_splits, lengths), n_splits))
+            self.begin_race({j: (lengths, size.n_splits) for j, size in enumerate(problem.sizes)})
         else:
             self.begin_round(self.plan_screen())
 
@@ -238,8 +237,8 @@ class BudgetQueue(RaceQueue):
         """Begin a round: its effort is taken from what is left, and what has no record is to be computed."""
         self.rounds.append(following)
         self.rates.forget()  # settings that go on may cost a hundredth of those that do not
-        for position, lengths in following.lengths.items():
-            here = self.wanted[position][: following.n_splits[position]]
+        for position, (lengths, n_splits) in following.items():
+            here = self.wanted[position][:n_splits]
             self.left -= self.weigh(position, np.maximum(lengths - here, 0).sum(axis=0))
             np.maximum(here, lengths, out=here)
         if not self.racing:
@@ -247,11 +246,10 @@ class BudgetQueue(RaceQueue):
 
     def list_missing(self) -> Iterator[Unit]:
         """Generate the units of the current round that are neither held nor failed."""
-        current = self.rounds[-1]
-        splits = sum(current.n_splits[position] for position in current.lengths)
-        for position, lengths in current.lengths.items():
+        splits = sum(n_splits for _, n_splits in self.rounds[-1].values())
+        for position, (lengths, n_splits) in self.rounds[-1].items():
             done = self.ledger.done(position)
-            for split in range(current.n_splits[position]):
+            for split in range(n_splits):
                 missing = [
                     (path, length)
                     for path, length in enumerate(lengths.tolist())
@@ -269,7 +267,7 @@ class BudgetQueue(RaceQueue):
         larger part: what needs more rows than a part has may be the best on all of them.
         """
         if self.over < len(self.counts):
-            if next(iter(self.rounds[-1].lengths)) not in self.list_parts():
+            if next(iter(self.rounds[-1])) not in self.list_parts():
                 self.begin_round(self.plan_screen())
                 return
             self.settings = self.judge_settings()
@@ -306,9 +304,9 @@ class BudgetQueue(RaceQueue):
         self.racing = True
         self.begin_round(last)
         steps = np.arange(self.exists.shape[1])
-        none = np.zeros(len(self.exists), np.intp)
+        none = np.zeros(len(self.exists), np.intp), 0
         self.selection.finalists = [
-            steps < last.lengths.get(j, none)[:, None] for j in range(len(self.problem.sizes))
+            steps < last.get(j, none)[0][:, None] for j in range(len(self.problem.sizes))
         ]
         for size in range(len(self.problem.sizes)):
             self.enter(size)
@@ -326,7 +324,7 @@ class BudgetQueue(RaceQueue):
         affordable = [int(share / self.weigh(position, lengths)) for position in positions]
         at = next((i for i, splits in enumerate(affordable) if splits >= enough), len(positions) - 1)
         n_splits = min(max(1, affordable[at]), most)
-        return Round({positions[at]: lengths}, {positions[at]: n_splits})
+        return {positions[at]: (lengths, n_splits)}
 
     def plan_anchors(self) -> Round:
         """Return the round that compares the best settings at fold sizes that stand for all."""
@@ -347,9 +345,7 @@ class BudgetQueue(RaceQueue):
         ]
         lengths = next((few for few in reversed(kept) if weigh(few, ANCHOR_SPLITS) <= share), kept[0])
         part = min(ANCHOR_SPLITS, share / max(weigh(lengths, 1.0), 1.0))
-        return Round(
-            dict.fromkeys(anchors, lengths), {j: max(1, round(part * sizes[j].n_splits)) for j in anchors}
-        )
+        return {j: (lengths, max(1, round(part * sizes[j].n_splits))) for j in anchors}
 
     def plan_race(self) -> Round:
         """Return the round that computes what looks best at any fold size, on all splits.
@@ -366,7 +362,7 @@ class BudgetQueue(RaceQueue):
         chosen = schedule.choose(
             self.expect_values(), late, self.share_effort(), n_splits, self.order, problem.own
         )
-        return Round(chosen, {j: n_splits[j] for j in chosen})
+        return {j: (lengths, n_splits[j]) for j, lengths in chosen.items()}
 
     def share_effort(self) -> float:
         """Return the effort of the next round, a weighted share of what is left."""
@@ -380,9 +376,8 @@ class BudgetQueue(RaceQueue):
 
     def judge_settings(self) -> Values:
         """Return the mean value of each setting in the current round, at the fold size of all of them."""
-        ((position, lengths),) = self.rounds[-1].lengths.items()
-        split = slice(self.rounds[-1].n_splits[position])
-        values = self.compute_values(position)[split]
+        ((position, (lengths, n_splits)),) = self.rounds[-1].items()
+        values = self.compute_values(position)[:n_splits]
         here = (np.arange(values.shape[2]) < lengths[:, None]) & self.exists & (values >= 0).all(axis=0)
         mean = np.where(here, values.mean(axis=0), 1.0)
         return np.where(here, self.transfer(mean, position, self.problem.screened), inf)

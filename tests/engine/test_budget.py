@@ -149,7 +149,7 @@ def test_screens_are_parts_of_one_split_each_within_the_one_before() -> None:
             assert len(part.estimate) == 0
             whole = part
     queue = BudgetQueue(problem)
-    assert next(iter(queue.rounds[0].lengths)) >= first
+    assert next(iter(queue.rounds[0])) >= first
 
 
 @pytest.mark.parametrize("certify", ["paper", "holdout"])
@@ -335,7 +335,7 @@ def test_a_part_on_which_a_setting_fails_is_too_small_and_excludes_nothing(tmp_p
     assert problem.folds[whole].n_train >= 260 > problem.folds[half].n_train
     queue = BudgetQueue(problem)
     finish(queue)
-    assert [next(iter(each.lengths)) for each in queue.rounds[:2]] == [half, whole]
+    assert [next(iter(each)) for each in queue.rounds[:2]] == [half, whole]
     assert len(queue.rounds) == queue.over + 2  # the repeated one, and the race
     assert queue.failures() == []
     at = queue.progress()
