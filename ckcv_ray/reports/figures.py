@@ -102,6 +102,7 @@ class Mark(NamedTuple):
     shape: str = ""  # of the markers: "o", "x" or one of ``SHAPES``; "" if there are none
     size: float = 5.0  # of the markers
     hollow: bool = False  # whether their outline alone is drawn
+    edge: str = ""  # colour of an outline
     alpha: float = 1.0  # how opaque it is, from 0 to 1
 
 
@@ -277,7 +278,7 @@ def _write_mark(mark: Mark, x: Values, y: Values) -> Iterator[str]:
         stroke = f'stroke="{mark.colour}" stroke-width="{mark.width:g}" stroke-opacity="{mark.alpha:g}"{dash}'
         yield f'<path d="{path}" fill="none" {stroke}/>'
     if mark.shape:
-        edge = "black" if mark.shape == "*" else mark.colour if mark.hollow or mark.shape == "x" else "none"
+        edge = mark.edge or (mark.colour if mark.hollow or mark.shape == "x" else "none")
         fill = f'fill="{"none" if mark.hollow else mark.colour}" fill-opacity="{mark.alpha:g}"'
         yield f'<g {fill} stroke="{edge}">'
         for a, b in zip(x[known], y[known], strict=True):
@@ -300,7 +301,7 @@ def draw_on(axes: "Axes", chart: Chart) -> None:
                 ls=((0, part.dash) if part.dash else "-") if part.width else "none", solid_capstyle="butt",
                 marker=part.shape or "none", markersize=part.size, label="named" if part.name else None,
             )  # fmt: skip
-            line.set_markeredgecolor("black" if part.shape == "*" else colour)
+            line.set_markeredgecolor(part.edge or colour)
             line.set_markerfacecolor("none" if part.hollow else colour)
         else:
             _draw_tiles(axes, part)
@@ -422,7 +423,7 @@ def _draw_grid(
 ) -> Picture:
     """Draw settings over two hyperparameters, with a star at the best; the table has a text of each."""
     y, x = np.nonzero(grid.best == best)
-    star = Mark(x, y, "white", shape="*", size=11)
+    star = Mark(x, y, "white", shape="*", size=11, edge="black")
     (first, second), corner = grid.values, " \\ ".join(filter(None, grid.names[::-1])) or "setting"
     across, up = Scale(grid.names[0], names=first), Scale(grid.names[1], names=second)
     rows = [
@@ -549,7 +550,7 @@ def _draw_roc(result: Result, judged: Judged) -> Picture:
         parts.append(_line([0, *GRID], [0, *curve], BLUE, "" if i else name, width, alpha=alpha))
     if several:
         parts.append(_line([0, *GRID], [0, *mean], BLUE, "their mean", 2))
-    parts.append(_line([false], [true], RED, width=0, shape="*", size=11))
+    parts.append(Mark([100 * false], [100 * true], RED, shape="*", size=11, edge="black"))
     of = f"mean AUC of {len(found.areas)} models" if several else "AUC"
     caption = (
         f"{of} {float(found.areas.mean()):.4f}, measured. A row counts as positive if it is of the class "
