@@ -17,7 +17,7 @@ Reference: Anguita et al., ESANN 2012, Algorithm 1 (the mean of Clopper-Pearson 
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import lru_cache
@@ -386,10 +386,7 @@ class MeanGroupError(MeanError):
         return np.asarray(np.asarray(totals)[..., -1] / ONE / units)
 
 
-GROUPED: dict[type[Criterion], Callable[[float], Criterion]] = {
-    MeanBound: MeanShare,
-    MeanError: MeanGroupError,
-}
+GROUPED: dict[type[Criterion], type[Criterion]] = {MeanBound: MeanShare, MeanError: MeanGroupError}
 
 
 def for_groups(criterion: Criterion) -> Criterion | None:

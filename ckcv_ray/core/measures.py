@@ -526,8 +526,6 @@ def _relative_errors(y: Any, outputs: Any) -> Values:
 _balanced = _metric("balanced_accuracy_score", "label")
 _f1_score = _metric("f1_score", "label", average="macro", labels=[1])
 _squared, _root = _metric("mean_squared_error", "value"), _metric("root_mean_squared_error", "value")
-_absolute = _metric("mean_absolute_error", "value")
-_relative = _metric("mean_absolute_percentage_error", "value")
 _log_loss, _brier = (_metric(name, "probability") for name in ("log_loss", "brier_score_loss"))
 
 OWN = (
@@ -540,9 +538,9 @@ OWN = (
     _mean_loss("log_loss", CLASSES, PROBABILITY, _log_loss, _log_losses),
     _mean_loss("brier", CLASSES, PROBABILITY, _brier, _brier_losses),
     _mean_loss("squared", NUMBERS, VALUE, _squared, lambda y, a: (y - a.value) ** 2),
-    _mean_loss("absolute", NUMBERS, VALUE, _absolute, _absolute_errors),
+    _mean_loss("absolute", NUMBERS, VALUE, _metric("mean_absolute_error", "value"), _absolute_errors),
     Score("rmse", NUMBERS, VALUE, False, _root, _sum_mean(_squared), pooled=lambda sums: sqrt(_divide(sums))),
-    _mean_loss("mape", NUMBERS, VALUE, _relative, _relative_errors),
+    _mean_loss("mape", NUMBERS, VALUE, _metric("mean_absolute_percentage_error", "value"), _relative_errors),
     Score("r2", NUMBERS, VALUE, True, _metric("r2_score", "value"), _sum_explained, lambda _: 4, _r2),
     Score("cor2", NUMBERS, VALUE, True, _cor2, _sum_products, lambda _: 6, _squared_correlation),
 )
@@ -668,7 +666,6 @@ def extend_score(score: Score) -> Score:
     )
 
 
-Function = Callable[..., Any]
 PARAMETER = "probability"
 DIGEST = re.compile("[0-9a-f]{64}")
 
@@ -694,7 +691,7 @@ class OwnScore(HasOptions):
 
     name: str
     digest: str = option("", _check_digest, "Digest of the function.")
-    function: Function | None = field(default=None, compare=False)
+    function: Callable[..., Any] | None = field(default=None, compare=False)
 
     @classmethod
     def of(cls, function: object) -> "OwnScore":

@@ -60,9 +60,7 @@ from ckcv_ray.validation import integer
 
 MAX_LANDMARKS = 10_000  # their kernel matrix takes 800 MB
 BATCH = 512  # rows of every matrix product: some kernels of BLAS round the last rows of others in another way
-RANK = (
-    1e-10  # of the largest eigenvalue of K: directions of smaller ones are within rounding, and are left out
-)
+RANK = 1e-10  # of the largest eigenvalue of K: directions of smaller ones are within rounding, and left out
 
 
 class Landmarks(NamedTuple):

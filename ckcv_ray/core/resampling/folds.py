@@ -18,7 +18,6 @@ from ckcv_ray.errors import InputError, pluralize
 from ckcv_ray.validation import MOST, check_choice, integer, number, parse_seconds, text
 
 MAX_NESTED = 10_000
-REMAINDERS = ("spread", "last")
 MAX_EMPTY = 3.0  # folds expected to be empty, up to which folds are drawn until none is
 
 
@@ -60,7 +59,7 @@ class KFold(Folds):
 
     remainder: str = option(
         "spread",
-        partial(check_choice, allowed=REMAINDERS),
+        partial(check_choice, allowed=("spread", "last")),
         "Where the rows go that are left over by folds of one size: spread over the first, or last.",
     )
     stratify: bool = option(False, base.STRATIFY)
