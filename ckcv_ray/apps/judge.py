@@ -291,7 +291,7 @@ class Judgement(Compared):
         again = "The same command on the same table computes every figure again."
         told = [
             Section("quote", *self._tell_quote()),
-            Section("subject", "What is it about?", [fact for fact in self._tell_subject() if fact.text]),
+            Section("subject", "What is it about?", self._tell_subject()),
             Section("voids", "What voids it?", voids),
             Section("check", "How do I check it?", [Fact("ckcv judge", again), Fact("salt", salt)]),
             Section("next", "What do I do next?", [Fact("", "Quote the sentence with its conditions.")]),
@@ -330,7 +330,7 @@ class Judgement(Compared):
             told.insert(0, Fact("number", first.limit, value=first.bound))
             told.insert(1, Fact("of", f"{first.name}, {first.quantity.side}; proven"))
         kicker = "Nothing to quote yet" if nothing else "The number to quote"
-        return kicker, [fact for fact in told if fact.text]
+        return kicker, told
 
     def _tell_subject(self) -> Iterator[Fact]:
         first, task, columns = self.claims[0], self.held.problem.task, self.held.predictions.columns

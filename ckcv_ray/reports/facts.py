@@ -7,7 +7,7 @@ worth. The terminal, the page, Markdown, cards and forms show the same facts, ea
 see ``render``.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import ceil, nan, sqrt
 from typing import cast
@@ -132,10 +132,6 @@ NOT_COVERED = (
 )
 
 
-def _gather(name: str, title: str, told: Iterable[Fact]) -> Section:
-    return Section(name, title, [fact for fact in told if fact.text])
-
-
 def name_units(result: Result) -> str:
     """Say what a new case is."""
     return result.task.units.word("new rows", "rows of new groups")
@@ -165,7 +161,7 @@ def tell_data(result: Result, repeats: int, most: int) -> Section:
         ]
         target = f"{pluralize(len(shares), 'class', 'classes')}: {list_first(shares)}"
     tables = _tabulate_columns(task) if most == PAGE else ()
-    return Section("data", "The data", [*_tell_table(result, task, target, repeats)], [*tables])
+    return Section("data", "The data", _tell_table(result, task, target, repeats), [*tables])
 
 
 def _tabulate_columns(task: Task) -> Iterator[FactTable]:
@@ -265,7 +261,7 @@ def tell_failures(failures: Sequence[Failure], problem: Problem) -> list[Section
 def tell_origin(result: Result, digests: Mapping[str, str]) -> list[Section]:
     """Tell on what a result was computed, and the SHA-256 of what it is made of."""
     package = {"package": result.execution.get("package", "unknown")}
-    environment = [Fact(*pair) for pair in flatten(package | result.execution.get("environment", {}))]
+    environment = flatten(package | result.execution.get("environment", {}))
     files = [Fact(f"SHA-256.{name}", digest) for name, digest in digests.items()]
     return [Section("environment", "Environment", environment), Section("files", "How to verify it", files)]
 
@@ -284,20 +280,21 @@ def list_first(texts: Sequence[object]) -> str:
     return f"{', '.join(map(str, texts[:MAX_NAMED]))}{more}"
 
 
-def flatten(values: object, name: str = "") -> list[tuple[str, str]]:
-    """Flatten nested JSON values into pairs of a dotted name and text.
+def flatten(values: object, name: str = "") -> Iterator[Fact]:
+    """Tell nested JSON values, each by its dotted name.
 
     Items of a list are named by their ``name``, or counted from 1.
     """
     if isinstance(values, list | tuple) and values and all(isinstance(value, dict) for value in values):
         values = {str(value.get("name", i)): value for i, value in enumerate(values, start=1)}
     if isinstance(values, Mapping):
-        nested = [flatten(value, f"{name}.{key}" if name else str(key)) for key, value in values.items()]
-        return [pair for pairs in nested for pair in pairs]
-    if isinstance(values, list | tuple):  # a function among measures is in words
+        for key, value in values.items():
+            yield from flatten(value, f"{name}.{key}" if name else str(key))
+    elif isinstance(values, list | tuple):  # a function among measures is in words
         words = (" ".join(each.values()) if isinstance(each, Mapping) else each for each in values)
-        return [(name, ", ".join(map(_format_plain, words)) or "none")]
-    return [(name, _format_plain(values))]
+        yield Fact(name, ", ".join(map(_format_plain, words)) or "none")
+    else:
+        yield Fact(name, _format_plain(values))
 
 
 def _format_plain(value: object) -> str:
@@ -396,19 +393,19 @@ def facts(
     not_covered = [Fact("not covered", text) for text in (*c.not_covered, REPEATED)]
     return [
         _tell_quote(result),
-        _gather("subject", "What is it about?", _tell_subject(result, found)),
+        Section("subject", "What is it about?", _tell_subject(result, found)),
         Section("voids", "What voids it?", not_covered),
         Section("check", "How do I check it?", [Fact(f"ckcv verify {FOLDER}", CHECKED)]),
-        _gather("next", "What do I do next?", _tell_next(result)),
+        Section("next", "What do I do next?", _tell_next(result)),
         _tell_performance(result, judged, found, most),
-        _gather("claims", "Claims and assumptions", _tell_claims(result)),
+        Section("claims", "Claims and assumptions", _tell_claims(result)),
         tell_data(result, c.repeats, most),
-        _gather("method", "Method", _tell_method(result)),
-        _gather("search", "Search", _tell_search(result)),
-        _gather("means", means, _tell_means(result)),
-        _gather("models", "Models", _tell_models(result)),
+        Section("method", "Method", _tell_method(result)),
+        Section("search", "Search", _tell_search(result)),
+        Section("means", means, _tell_means(result)),
+        Section("models", "Models", _tell_models(result)),
         Section("cost", "Time spent", tell_cost(result)),
-        Section("study", "Options", [Fact(*pair) for pair in flatten(options)]),
+        Section("study", "Options", flatten(options)),
         *tell_origin(result, {**c.digests, **manifest}),
     ]
 
@@ -444,7 +441,7 @@ def _tell_quote(result: Certified) -> Section:
     told += [Fact(CAUTION, text, FIRST) for text in cautions]
     told += [Fact(QUESTION, question, FIRST), Fact("unread", _describe_passed_over(result), FIRST)]
     told += [Fact("note", text, DETAILS) for text in _list_notes(result)]
-    return _gather("quote", kicker, told)
+    return Section("quote", kicker, told)
 
 
 def _find_basis(claim: Claim) -> tuple[str, str]:
@@ -944,16 +941,16 @@ def _tell_scores(result: Scored, judged: Judged | None, most: int) -> list[Secti
         Section("scores", "Scores", [Fact("splits", divided, FIRST, result.computed.n_splits)]),
         *(_tell_score(result, score, settings) for score in result.scores),
         *_tell_inner(result, settings),
-        _gather("quote", "An estimate, not a bound", _tell_estimate(result, entry, splits)),
-        _gather("subject", "What is it about?", _tell_subject_of_scores(result)),
+        Section("quote", "An estimate, not a bound", _tell_estimate(result, entry, splits)),
+        Section("subject", "What is it about?", _tell_subject_of_scores(result)),
         Section("voids", "What voids it?", [Fact("not covered", text) for text in not_covered]),
         Section("check", "How do I check it?", [Fact(f"ckcv verify {FOLDER}", SCORES_CHECKED)]),
         Section("next", "What do I do next?", [_advise_on_scores(result, entry)]),
         _tell_performance_of_scores(result, judged),
         tell_data(result, scored.count_repeats(result).rows, most),
-        _gather("method", "Method", _tell_method_of_scores(result)),
+        Section("method", "Method", _tell_method_of_scores(result)),
         Section("cost", "Time spent", tell_cost(result)),
-        Section("study", "Options", [Fact(*pair) for pair in flatten(study.to_json())]),
+        Section("study", "Options", flatten(study.to_json())),
     ]
 
 
@@ -969,7 +966,7 @@ def _tell_score(result: Scored, score: Score, settings: Sequence[SettingScores])
             bounds = [_format_bounds(result, entry, score) for entry in result.entries]
             note = BOUNDS_ARE.format(_name_side(score))
             tables.append(_tabulate_splits(result, "Bounds for single models", bounds, note))
-    return Section(f"score-{score.name}", title, [*_tell_tests(result, score)], tables)
+    return Section(f"score-{score.name}", title, _tell_tests(result, score), tables)
 
 
 def _name_side(score: Score) -> str:

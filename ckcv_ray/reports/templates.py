@@ -1,7 +1,7 @@
 """Facts, in sections, as text and as markup, by templates of jinja: whatever could be markup is escaped."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -52,13 +52,16 @@ class FactTable:
 
 @dataclass(frozen=True)
 class Section:
-    """Facts that belong together, with pictures of them where these are drawn."""
+    """Facts that belong together, but for those without a text, with pictures where these are drawn."""
 
     name: str  # identifies it
     title: str
-    facts: Sequence[Fact] = ()
+    facts: Iterable[Fact] = ()
     tables: Sequence[FactTable] = ()
     figures: Sequence[Any] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "facts", [fact for fact in self.facts if fact.text])
 
 
 def divide_paragraphs(text: str) -> list[str]:
