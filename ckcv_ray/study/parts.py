@@ -158,7 +158,7 @@ class Auto(Search):
         return budget.resolve(units, settings, sizes, n_splits)
 
 
-WHERE_FORM = re.compile(r"\s*([^<>=]*[^<>=\s])\s*(=|>=|>)\s*([^<>=\s][^<>=]*?)\s*")
+WHERE_FORM = re.compile(r"\s*([^<>=]*[^<>=\s])\s*(=|>=|>)\s*(\S.*?)\s*")
 CONDITION_FORM = re.compile(r"\s*([^<>=\s]+)\s*(>=|<=)\s*(\S+)\s*")
 
 

@@ -127,7 +127,7 @@ def test_values_are_compared_as_they_are_written() -> None:
     """Truth values by their names, words that are one number apart, and no number that floats cannot tell."""
     flag, code, batch = np.arange(N) % 2 == 0, np.arange(N) % 3, np.arange(N) + 2**53
     table = pa.table(
-        {"a": X[:, 0], "flag": flag, "code": np.array(["7", "007", "x"])[code], "batch": batch}
+        {"a": X[:, 0], "flag": flag, "code": np.array(["7", "007", "<5=x"])[code], "batch": batch}
     ).append_column("outcome", TABLE["outcome"])
 
     def hold_out(where: str) -> list[int]:
@@ -138,6 +138,7 @@ def test_values_are_compared_as_they_are_written() -> None:
 
     assert hold_out("flag=True") == np.flatnonzero(flag).tolist()
     assert hold_out("code=007") == np.flatnonzero(code == 1).tolist()
+    assert hold_out("code = <5=x") == np.flatnonzero(code == 2).tolist()
     with pytest.raises(InputError, match="which are not all told apart"):
         hold_out(f"batch>={2**53 + 9}")
 
