@@ -200,7 +200,7 @@ def test_every_function_is_listed() -> None:
 def test_nothing_is_compiled_on_its_own() -> None:
     compiler.load_code()
     U = np.eye(3, dtype=np.float32)
-    with pytest.raises(TypeError, match="trainer.py lists them"):
+    with pytest.raises(TypeError, match=r"trainer\.py lists them"):
         newton.solve(U, np.ones(3), np.ones(3), 3)
     for function, types in signatures():
         assert types in function.overloads
