@@ -236,7 +236,7 @@ class Judgement(Compared):
             "delta": self.delta,
             "seed": self.held.problem.draws.seed,
             "salt": task.salt,
-            "may_be_quoted": not self.doubt(first) and first.says_something,
+            "may_be_quoted": not self.refuse(first),
             "claims": [claim.to_json() | {"low": low, "high": high} for claim, (low, high) in ends.items()],
             "margin": self.margin,
             "baseline": self.baseline.to_json() if self.held.constants else None,
@@ -309,11 +309,7 @@ class Judgement(Compared):
 
     def _tell_quote(self) -> tuple[str, list[Fact]]:
         first, task = self.claims[0], self.held.problem.task
-        nothing, cautions = self.doubt(first), self.list_cautions()
-        if first.bound is None:
-            nothing = first.statement
-        elif not first.says_something:
-            nothing = f"The {first.name} is proven to be {first.says}, which is nothing."
+        nothing, cautions = self.refuse(first), self.list_cautions()
         headline = first.quantity.word(first.quantity.quoted, first, task)
         may = "Quote with CAUTION" if cautions else "May be quoted"
         verdict = f"{may}: {headline}, with probability {format_level(first.delta)}"

@@ -204,6 +204,14 @@ class Compared:
             f"it {says} is not proven{unable} ({counts})."
         )
 
+    def refuse(self, claim: Claim) -> str:
+        """Return a sentence that says why a claim may not be quoted; "" if it may."""
+        if claim.bound is None:
+            return claim.statement
+        if not claim.quantity.is_error and not claim.says_something:
+            return f"The {claim.name} is proven to be {claim.says}, which is nothing."
+        return self.doubt(claim)
+
     def _phrase(self, claim: Claim, gate: Gate) -> tuple[str, str]:
         lost, won = pluralize(gate.lost, "row"), f"{gate.won:,}"
         if self.baseline.clip is not None:

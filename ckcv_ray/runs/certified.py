@@ -301,11 +301,7 @@ def find_quoted(result: Certified) -> tuple[Claim | None, str]:
     """
     c = result.certificate
     first = c.first
-    nothing = c.doubt(first)
-    if first.bound is None:
-        nothing = first.statement
-    elif not first.quantity.is_error and not first.says_something:
-        nothing = f"The {first.name} is proven to be {first.says}, which is nothing."
+    nothing = c.refuse(first)
     if not nothing:
         return first, ""
     asked = {decision.condition.name for decision in result.decisions if decision.met}
