@@ -33,6 +33,7 @@ from ckcv_paper import __main__ as paper
 from ckcv_ray import load_run
 from ckcv_ray.cli import data
 from ckcv_ray.cli import main as ckcv_cli
+from ckcv_ray.engine import worker
 from ckcv_ray.study.study import Study, read_toml
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -146,6 +147,8 @@ def test_a_block_runs(
     here = place(block.page)
     monkeypatch.chdir(here)
     monkeypatch.syspath_prepend(here)
+    monkeypatch.setattr(worker, "_worker", own := worker.Worker())  # others keep folders that may be gone
+    request.addfinalizer(own.close)
     for command in block.setup:
         run_command(command, here, ckcv, as_typed)
     if block.file:
