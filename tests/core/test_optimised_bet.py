@@ -102,3 +102,17 @@ def test_the_number_of_units_alone_and_whether_some_are_copies_decide_which_bet_
     assert bound_losses(losses[:-1], DELTA) == bound_by_optimised_bet(losses[:-1], DELTA)
     assert bound_losses(losses, DELTA) == bound_by_betting(losses, DELTA)
     assert bound_losses(losses, DELTA, copies=2) == bound_by_optimised_bet(losses, DELTA, copies=2)
+
+
+@pytest.mark.parametrize("values", [(0.0, 1.0), (0.0, 0.5, 1.0)])
+def test_shares_that_are_alike_are_taken_together_and_never_prove_more(
+    values: tuple[float, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(4)
+    losses, shares = rng.choice(values, 300), rng.random(300)
+    coarse = np.ceil(8 * shares) / 8
+    exact = [bound_by_optimised_bet(losses, DELTA, a) for a in (shares, coarse)]
+    monkeypatch.setattr(betting, "MANY", 16)
+    together = [bound_by_optimised_bet(losses, DELTA, a) for a in (shares, coarse)]
+    assert exact[0] < together[0] < exact[0] + 2 / 16  # by the width of what is alike
+    assert together[1] == pytest.approx(exact[1], rel=1e-9)  # which is none

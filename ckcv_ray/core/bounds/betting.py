@@ -115,6 +115,7 @@ def average_safe(losses: ArrayLike, m: int, delta: float) -> float:
 BISECTIONS = 40  # a bound is a multiple of 2**-40
 FACTOR_ROUNDING = 2.0**-49  # relative error of a factor, times p
 MANY = 1 << 16  # more units than this have losses in multiples of its inverse, rounded up
+FEW = 5  # different losses, of units that count for different shares
 MAX_OPTIMISED = 30  # units up to which the optimised bet is the closer one
 
 
@@ -190,10 +191,20 @@ def bound_by_optimised_bet(
         InputError: as for ``bound_by_betting``.
     """
     x, a = _check(losses, delta, shares)
-    kept, times = binomial.count_without(copies, len(x)), np.ones(len(x))
+    kept, times, most = binomial.count_without(copies, len(x)), np.ones(len(x)), a
     if len(x) > MANY and shares is None and not copies:  # equal ones together, rounded up
         times = np.bincount(np.ceil(MANY * x).astype(np.intp), minlength=MANY + 1).astype(np.float64)
         x, a, kept = np.arange(MANY + 1) / MANY, np.ones(MANY + 1), MANY + 1
+        most = a
+    elif (
+        len(x) > MANY and not copies and len(values := np.unique(x)) <= FEW
+    ):  # shares that are alike together
+        cells = np.searchsorted(values, x) * (MANY + 1) + (MANY * a).astype(np.intp)
+        order = np.lexsort((a, cells))
+        starts = np.flatnonzero(np.diff(cells[order], prepend=-1))
+        times = np.diff(starts, append=len(x)).astype(np.float64)
+        a, most, x = a[order][starts], a[order][starts + times.astype(np.intp) - 1], x[order][starts]
+        kept = len(x)
 
     def is_covered(p: float) -> bool:
         """Return whether no bet against p is worth more than 1 / delta, whatever the rounding.
@@ -201,7 +212,7 @@ def bound_by_optimised_bet(
         A bet is a multiple, up to 1 / (1 - p), of the gains a_t (p - x_t). A search for the best one that
         stops early finds a smaller wealth, so that bounds err upwards.
         """
-        gains = a * (p - x)
+        gains = np.where(x < p, a, most) * (p - x)  # of shares that are alike, the least that it can be
         order = np.argsort(gains)[:kept]
         gains, n = gains[order], times[order]
         best, _ = _bisect(lambda bet: bool((n * gains / (1 + bet * gains)).sum() > 0), 0.0, 1 / (1 - p))
