@@ -454,11 +454,7 @@ def judge_table(table: pa.Table, columns: PredictionColumns, asked: Asked, sourc
         cut_off = CutOff(asked.cut_off, held.problem.positive)
         found = replace(found, predicted=cut_off.classify(found.score), cut_off=asked.cut_off)
     held = replace(held, predictions=found)
-    claims = tuple(
-        replace(claim, statement=reword(claim.statement))
-        for proven in prove(held, 0)
-        for claim in (proven.quantity.claim(held.halve(), GIVEN) if proven.quantity.reference else [proven])
-    )
+    claims = tuple(replace(claim, statement=reword(claim.statement)) for claim in prove(held, 0))
     accepted = held.problem.certification.accepted
     units, has_losses = found.task.n_units, held.problem.has_losses
     known = [*map(held.count_known, claims)]

@@ -85,14 +85,15 @@ class Better(Quantity):
             winner = held.problem.learner.codec.setting(held.models.best.members[0].model)[LEARNER]
             why = "no candidate of it could be completed"
             why = "it is the learner that was selected" if winner == self.reference else why
-            claim = Claim(self, rule.name, None, held.delta, "", errors=0, rows=0)
+            claim = Claim(self, rule.name, None, held.delta_of_wins, "", errors=0, rows=0)
             yield claim.give_up(f"a comparison with {self.reference}", f"{why}.")
             return
         predicted = held.predict(rule), held.predict_by_reference(self.reference)
         wrong, missed = (each.label != held.rows.y for each in predicted)
         compared = compare_rows(held, wrong, missed)
-        bound, rows = compared.bound(held, held.delta), compared.won + compared.lost
-        claim = Claim(self, rule.name, bound, held.delta, "", errors=compared.lost, rows=rows)
+        delta, rows = held.delta_of_wins, compared.won + compared.lost
+        bound = compared.bound(held, delta)
+        claim = Claim(self, rule.name, bound, delta, "", errors=compared.lost, rows=rows)
         yield _state(held, against, rule, compared, claim)
 
     def describe(self, claim: Claim) -> str:

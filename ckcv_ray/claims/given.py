@@ -47,12 +47,10 @@ class GivenPredictions(HeldOutPredictions):
     Attributes:
         predictions: of these rows.
         baseline: of numbers, what the constant predicts that they are compared with; None without one.
-        parts: statements among which the delta of each claim is shared.
     """
 
     predictions: Predictions = field(kw_only=True)
     baseline: float | None = field(default=None, kw_only=True)
-    parts: int = field(default=1, kw_only=True)
 
     @classmethod
     def of(cls, predictions: Predictions, study: Study, baseline: float | None = None) -> "GivenPredictions":
@@ -161,14 +159,10 @@ class GivenPredictions(HeldOutPredictions):
             known = np.where(self.predictions.empty, -1, known)
         return Prediction(known, np.full(n, -1), np.full(n, np.nan) if score is None else score, np.ones(n))
 
-    def halve(self) -> "GivenPredictions":
-        """Return the same rows for claims at half of their delta: wins and a margin are two statements."""
-        return replace(self, parts=2)
-
     @property
-    def delta(self) -> float:
-        """The delta of each claim, or of each part of one."""
-        return super().delta / self.parts
+    def delta_of_wins(self) -> float:
+        """The delta of a share of wins: the margin beside it is a statement too, with the other half."""
+        return self.delta / 2
 
     def average(self, predicted: Numbers, claim: Claim) -> float:
         """Return the mean loss of predictions, in which rows or groups count as for a claim."""

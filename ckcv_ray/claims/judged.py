@@ -77,6 +77,11 @@ class HeldOutPredictions:
         """The delta of each of the claims that share that of the study."""
         return self.problem.study.delta_of_claim
 
+    @property
+    def delta_of_wins(self) -> float:
+        """The delta of a share of wins."""
+        return self.delta
+
     @cached_property
     def order(self) -> Index:
         """Positions of the units held out, among these by their numbers, in the order drawn."""

@@ -5,7 +5,7 @@ What commands say before a run (columns as they are understood, a changed enviro
 
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from tempfile import NamedTemporaryFile
 from typing import Annotated, NamedTuple
@@ -13,6 +13,7 @@ from typing import Annotated, NamedTuple
 import pyarrow as pa
 import typer
 
+from ckcv_ray.claims.quantity import Acceptance
 from ckcv_ray.cli.options import make_argument, make_flag, make_option, with_options
 from ckcv_ray.cli.output import NOT_YET_PROVEN, PROVEN_WORSE, say, show
 from ckcv_ray.core.quantities import parse_subgroup
@@ -300,8 +301,13 @@ def show_result(result: Result, folder: str, as_json: bool, details: bool = Fals
             + (", and the same command with --retry-failed tries again" if again else "")
         )
         raise typer.Exit(3)
-    if not all(decision.met for decision in result.decisions):
-        refuted = any(decision.refuted for decision in result.decisions)
+    exit_unless_accepted(result.decisions)
+
+
+def exit_unless_accepted(decisions: Sequence[Acceptance]) -> None:
+    """Exit with 5 if the contrary of what has to be proven is, with 6 if it is not proven."""
+    if not all(decision.met for decision in decisions):
+        refuted = any(decision.refuted for decision in decisions)
         raise typer.Exit(PROVEN_WORSE if refuted else NOT_YET_PROVEN)
 
 

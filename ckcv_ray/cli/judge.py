@@ -8,7 +8,7 @@ import typer
 from ckcv_ray.apps.judge import Asked, judge_table
 from ckcv_ray.cli import data
 from ckcv_ray.cli.options import DetailsFlag, JsonFlag, make_argument, make_flag, make_option, with_options
-from ckcv_ray.cli.output import NOT_YET_PROVEN, PROVEN_WORSE, say, show
+from ckcv_ray.cli.output import say, show
 from ckcv_ray.core.quantities import parse_subgroups
 from ckcv_ray.tables.predictions import PredictionColumns
 from ckcv_ray.tables.read import Reading
@@ -84,6 +84,4 @@ def judge(
     show(found.to_json(), found.summary(details), as_json)
     if out is not None:
         say(f"page: {found.report(out)}")
-    if not all(decision.met for decision in found.decisions):
-        refuted = any(decision.refuted for decision in found.decisions)
-        raise typer.Exit(PROVEN_WORSE if refuted else NOT_YET_PROVEN)
+    data.exit_unless_accepted(found.decisions)

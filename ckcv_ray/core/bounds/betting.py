@@ -192,13 +192,12 @@ def bound_by_optimised_bet(
     """
     x, a = _check(losses, delta, shares)
     kept, times, most = binomial.count_without(copies, len(x)), np.ones(len(x)), a
-    if len(x) > MANY and shares is None and not copies:  # equal ones together, rounded up
+    many = len(x) > MANY and not copies
+    if many and shares is None:  # equal ones together, rounded up
         times = np.bincount(np.ceil(MANY * x).astype(np.intp), minlength=MANY + 1).astype(np.float64)
         x, a, kept = np.arange(MANY + 1) / MANY, np.ones(MANY + 1), MANY + 1
         most = a
-    elif (
-        len(x) > MANY and not copies and len(values := np.unique(x)) <= FEW
-    ):  # shares that are alike together
+    elif many and len(values := np.unique(x)) <= FEW:  # shares that are alike together
         cells = np.searchsorted(values, x) * (MANY + 1) + (MANY * a).astype(np.intp)
         order = np.lexsort((a, cells))
         starts = np.flatnonzero(np.diff(cells[order], prepend=-1))
