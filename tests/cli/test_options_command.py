@@ -20,8 +20,7 @@ from ckcv_ray.cli.main import FIRST
 from ckcv_ray.cli.options import list_offered, make_study, show_default
 from ckcv_ray.core.options import USUAL_PANEL, Option, list_names, options
 from ckcv_ray.extend import NystroemSVM
-from ckcv_ray.study.options import FIELD_NAMES, SLOTS, list_parts
-from ckcv_ray.study.study import format_toml
+from ckcv_ray.study.study import FIELD_NAMES, SLOTS, format_toml, list_parts
 
 OTHER = {  # of every option a value that is not its default, as a word of the command line
     "class_weight": "ill=2,well=3",

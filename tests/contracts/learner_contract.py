@@ -46,9 +46,8 @@ from ckcv_ray.records.candidates import FIGURES, SIZE_COLUMNS
 from ckcv_ray.records.record import Outcome
 from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.run import Job, run_job
-from ckcv_ray.study.options import SLOTS
 from ckcv_ray.study.problem import Problem
-from ckcv_ray.study.study import Execution, Study
+from ckcv_ray.study.study import SLOTS, Execution, Study
 from ckcv_ray.tables.task import Task
 
 FILES = (

@@ -12,7 +12,7 @@ from gallery import GALLERY
 from ckcv_ray.core.resampling.parse import RESAMPLINGS
 from ckcv_ray.learners import BUILT_IN
 from ckcv_ray.learners.choice import Choice
-from ckcv_ray.study.options import SLOTS
+from ckcv_ray.study.study import SLOTS
 
 MODULES = {section: import_module(section) for section in golden.SECTIONS}
 EVERY = [

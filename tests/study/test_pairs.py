@@ -10,8 +10,8 @@ from conftest import limit_examples
 
 from ckcv_ray import InputError, Study, Task
 from ckcv_ray.core.quantities import list_quantities
-from ckcv_ray.study.options import SLOTS
 from ckcv_ray.study.problem import Problem
+from ckcv_ray.study.study import SLOTS
 
 Pair = tuple[str, Any]
 BY_NIGHT = 1_000

@@ -25,10 +25,9 @@ from ckcv_ray.engine.forecast import plan_problem
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.svm.learner import GaussianSVM
 from ckcv_ray.runs.run import run_job
-from ckcv_ray.study.options import SLOTS
 from ckcv_ray.study.parts import EFFORT_PER_SETTING, EFFORT_PER_SPLIT, RACE_WORK, Auto, Budget, Holdout, Race
 from ckcv_ray.study.problem import Problem
-from ckcv_ray.study.study import Study, run_id
+from ckcv_ray.study.study import SLOTS, Study, run_id
 from ckcv_ray.tables.task import Task
 
 COMBINATIONS = [

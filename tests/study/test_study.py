@@ -21,9 +21,8 @@ from ckcv_ray.errors import InputError
 from ckcv_ray.learners.base import LEARNERS, register
 from ckcv_ray.learners.svm import learner as svm
 from ckcv_ray.learners.svm.learner import GaussianSVM
-from ckcv_ray.study.options import SLOTS, list_parts
 from ckcv_ray.study.parts import Holdout, Paper, Race
-from ckcv_ray.study.study import Execution, Procedure, Study, format_toml, run_id
+from ckcv_ray.study.study import SLOTS, Execution, Procedure, Study, format_toml, list_parts, run_id
 
 DIGEST = "0" * 64
 
