@@ -26,8 +26,8 @@ from ckcv_ray.learners.ensemble import Ensemble
 from ckcv_ray.learners.sklearn.paths import EstimatorLearner
 from ckcv_ray.learners.svm.learner import GaussianSVM
 from ckcv_ray.records.record import Outcome, Records
-from ckcv_ray.runs.certified import Certified, bound_error
 from ckcv_ray.runs.progress import watch_run
+from ckcv_ray.runs.result import Certified, bound_error
 from ckcv_ray.runs.run import Job, Work, check_job, compute, run_work
 from ckcv_ray.storage.files import locate
 from ckcv_ray.study.parts import MIN_HELD_OUT, Holdout, Paper

@@ -25,7 +25,7 @@ ORDER = [  # each imports those before it; "" is the package itself
 ]
 NOT_THE_SOLVER = ("study", "records", "claims", "storage", "engine", "reports")
 BY_NAME = {"", "cli.main", "core.shown"}  # import modules of the package by name
-SHOWN = ("runs.certified", "reports.figures")  # an import upward, for type checkers: at run time by name
+SHOWN = ("runs.result", "reports.figures")  # an import upward, for type checkers: at run time by name
 SEEN_BY_APPS = {"errors", "validation", "core.percent", "reports.facts", "reports.templates", "storage.pages"}
 KNOW_RAY = {"engine.ray_backend"}
 UNPICKLE = {"learners.ensemble", "learners.svm.compile", "engine.worker"}  # models; code; answers of our own
@@ -38,8 +38,7 @@ KINDS = {  # by the module that may ask which one it is; others ask the object t
     "tables.target": {"Target", "ClassTarget"},
     "tables.units": {"Units", "Groups"},
     "study.study": {"BaseStudy", "Study", "Procedure"},
-    "runs.result": {"Result"},
-    "runs.certified": {"Certified"},
+    "runs.result": {"Certified", "Result"},
     "runs.scored": {"Scored"},
 }
 MOST_ASKED = 10

@@ -7,9 +7,8 @@ from typing import Annotated, NamedTuple, cast
 from ckcv_ray.cli.options import JsonFlag, make_argument, normalize_folder
 from ckcv_ray.cli.output import show
 from ckcv_ray.errors import CKCVError, LackingError, UnreachableError, cut, plain, pluralize
-from ckcv_ray.runs.certified import Certified, find_quoted
 from ckcv_ray.runs.load import load
-from ckcv_ray.runs.result import Result
+from ckcv_ray.runs.result import Certified, Result, find_quoted
 from ckcv_ray.runs.scored import Scored, rank_entries
 from ckcv_ray.storage.files import find_run_folders
 from ckcv_ray.storage.folder import STUDY, RunFolder

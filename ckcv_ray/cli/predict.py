@@ -18,10 +18,9 @@ from ckcv_ray.core.arrays import Index, Values
 from ckcv_ray.core.percent import format_percent
 from ckcv_ray.errors import InputError, escape_text, pluralize
 from ckcv_ray.learners.ensemble import Prediction
-from ckcv_ray.runs.certified import Certified, Marks, mark_rows
 from ckcv_ray.runs.judged import calibrate
 from ckcv_ray.runs.load import load, load_run
-from ckcv_ray.runs.result import Result, compute_probabilities
+from ckcv_ray.runs.result import Certified, Marks, Result, compute_probabilities, mark_rows
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.storage.pages import check_page, write_page
 from ckcv_ray.tables.columns import NewRows, Rows, declare_cells, decode, is_text, some

@@ -188,7 +188,8 @@ def _take_first_look(
     asked = study if named else study.replace(learner=tries.USUAL)
     say(f"trying {', '.join(asked.learner.by_label)} for up to {duration(seconds)}")
     with say_what_is_saved(None) as signals, signals:
-        work = tries.look(asked, problem, seconds, rows, signals.stop)
+        made, known = tries.look(asked, problem, seconds, rows, signals.stop)
+        work = Work(made, known=(known,))
         scored = cast(Scored, run_work(work, SERIAL))
         best = rank_entries(scored, scored.scores[0])[0][0].learner
         study = study if named else study.replace(learner=best)

@@ -37,11 +37,18 @@ from ckcv_ray.records.candidates import per_k, per_learner
 from ckcv_ray.records.record import Failure
 from ckcv_ray.reports.templates import CAUTION, DETAILS, FIRST, PAGE, QUESTION, Fact, FactTable, Section
 from ckcv_ray.runs import scored
-from ckcv_ray.runs.certified import Certified, find_quoted, measure_error, tabulate_claimed
 from ckcv_ray.runs.judged import Judged, calibrate
-from ckcv_ray.runs.result import Result, explain_no_probabilities, format_setting, tabulate_predictions
-from ckcv_ray.runs.scored import SCORE_DELTA, Entry, Scored
-from ckcv_ray.runs.settings import SettingScores, shorten_setting
+from ckcv_ray.runs.result import (
+    Certified,
+    Result,
+    explain_no_probabilities,
+    find_quoted,
+    format_setting,
+    measure_error,
+    tabulate_claimed,
+    tabulate_predictions,
+)
+from ckcv_ray.runs.scored import SCORE_DELTA, Entry, Scored, SettingScores, shorten_setting
 from ckcv_ray.storage.execution import Before
 from ckcv_ray.study.parts import MIN_HELD_OUT, Holdout
 from ckcv_ray.study.problem import Candidate, Problem, describe_setting

@@ -26,7 +26,6 @@ from ckcv_ray.core.percent import (
 )
 from ckcv_ray.errors import InputError, pluralize, printable
 from ckcv_ray.records.candidates import per_k
-from ckcv_ray.runs.certified import Certified
 from ckcv_ray.runs.judged import (
     BY_BEST,
     BY_PROBABILITY,
@@ -39,13 +38,16 @@ from ckcv_ray.runs.judged import (
     trace_roc,
 )
 from ckcv_ray.runs.progress import is_notebook
-from ckcv_ray.runs.result import Result, explain_no_probabilities
-from ckcv_ray.runs.scored import Scored, find_shown, list_short_names, lists_settings
-from ckcv_ray.runs.settings import (
+from ckcv_ray.runs.result import Certified, Result, explain_no_probabilities
+from ckcv_ray.runs.scored import (
     Grid,
+    Scored,
     Validation,
+    find_shown,
     list_differing,
+    list_short_names,
     list_validations,
+    lists_settings,
     make_grid,
     shorten_setting,
 )

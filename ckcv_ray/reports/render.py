@@ -11,9 +11,14 @@ from os import PathLike
 from pathlib import Path
 from typing import cast
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from ckcv_ray.core.percent import ceil_percent, format_level, format_percent
 from ckcv_ray.engine.forecast import Plan
-from ckcv_ray.records.judged import HELD_OUT, list_held_out_columns
+from ckcv_ray.errors import StoreError, pluralize
+from ckcv_ray.records.judged import HELD_OUT, list_held_out_columns, read_outputs
 from ckcv_ray.reports.facts import FOLDER, facts, tell_failures
 from ckcv_ray.reports.figures import draw_performance, draw_scores, draw_search
 from ckcv_ray.reports.templates import (
@@ -28,11 +33,10 @@ from ckcv_ray.reports.templates import (
     list_first_facts,
     show_text,
 )
-from ckcv_ray.runs.certified import Certified
-from ckcv_ray.runs.judged import Judged, judge_rows, read_judged
+from ckcv_ray.runs.judged import NOT_CLAIMED, SEE, Judged, judge_rows
 from ckcv_ray.runs.load import load, replay
-from ckcv_ray.runs.result import Result
-from ckcv_ray.runs.scored import Scored
+from ckcv_ray.runs.result import Certified, Result, format_setting
+from ckcv_ray.runs.scored import Scored, find_kept
 from ckcv_ray.storage import formats
 from ckcv_ray.storage.folder import MANIFEST, RunFolder
 from ckcv_ray.storage.pages import check_page, write_report
@@ -199,3 +203,29 @@ def _make_title(result: Result, title: str) -> str:
     source = result.execution.get("source") or result.task.source
     of_table = f" from {source}" if source and source != "arrays" else ""
     return title or f"Prediction of {result.task.target.name}{of_table}"
+
+
+def read_judged(result: Scored, held_out: pa.Table) -> Judged | None:
+    """Return what is stored of the predictions of the entry that is kept, or else of the first; or None."""
+    entry, task, n_splits = find_kept(result) or result.entries[0], result.task, result.computed.n_splits
+    settings = {format_setting(setting) for setting in entry.settings if setting is not None}
+    of_setting = pc.is_in(held_out["setting"], pa.array(sorted(settings)))
+    rows = held_out.filter(pc.and_(pc.equal(held_out["learner"], entry.learner), of_setting))
+    if not rows.num_rows:
+        return None
+    outputs, truth = read_outputs(rows), rows["truth"].to_numpy()
+    if outputs.label is not None:
+        label = np.concatenate([outputs.label, truth])
+        if label.min(initial=0) < -1 or label.max(initial=0) >= task.n_classes:
+            raise StoreError(f"the stored predictions name what is no class of the table: see {SEE}")
+    probability = outputs.probability
+    return Judged(
+        truth,
+        np.asarray(outputs.label if outputs.value is None else outputs.value),
+        probability[:, 1] if probability is not None and task.n_classes == 2 else None,
+        probability,
+        np.unique(rows["split"].to_numpy(), return_inverse=True)[1],
+        f"{pluralize(len(rows), 'prediction')} for the rows that {pluralize(n_splits, 'split')} "
+        f"score{'s' * (n_splits == 1)}, by {entry.name}",
+        refusal=NOT_CLAIMED,
+    )

@@ -27,8 +27,7 @@ from ckcv_ray.errors import RunError, pluralize
 from ckcv_ray.learners.ensemble import Ensemble, Models
 from ckcv_ray.records.judged import HELD_OUT, HeldOut, count_judged, make_judged_schema, tabulate_held_out
 from ckcv_ray.records.record import Failure, Outcome
-from ckcv_ray.runs.certified import Certified
-from ckcv_ray.runs.result import Result
+from ckcv_ray.runs.result import Certified, Result
 from ckcv_ray.runs.scored import Scored, add_row_values, find_kept, summarize_scores, tabulate_settings
 from ckcv_ray.storage import folder
 from ckcv_ray.storage.execution import Before, MeasuredRates, Tested

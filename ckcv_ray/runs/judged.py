@@ -11,8 +11,6 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ckcv_ray.core.arrays import Classes, Index, Values
@@ -22,10 +20,7 @@ from ckcv_ray.core.measures import PROBABILITY, RANK, Output, Outputs
 from ckcv_ray.errors import StoreError, cut, pluralize
 from ckcv_ray.learners.base import Model, Predicted
 from ckcv_ray.learners.ensemble import Ensemble, Prediction
-from ckcv_ray.records.judged import read_outputs
-from ckcv_ray.runs.certified import Certified
-from ckcv_ray.runs.result import Result, format_setting
-from ckcv_ray.runs.scored import Scored, find_kept
+from ckcv_ray.runs.result import Certified, Result
 from ckcv_ray.study.parts import Holdout
 from ckcv_ray.tables.columns import Rows
 
@@ -240,32 +235,6 @@ def judge_rows(result: Certified) -> Judged:
         problem.positive,
         result.certificate.delta,
         result.task.units.word("" if result.certificate.first.held_out else SHARED, RELATED),
-    )
-
-
-def read_judged(result: Scored, held_out: pa.Table) -> Judged | None:
-    """Return what is stored of the predictions of the entry that is kept, or else of the first; or None."""
-    entry, task, n_splits = find_kept(result) or result.entries[0], result.task, result.computed.n_splits
-    settings = {format_setting(setting) for setting in entry.settings if setting is not None}
-    of_setting = pc.is_in(held_out["setting"], pa.array(sorted(settings)))
-    rows = held_out.filter(pc.and_(pc.equal(held_out["learner"], entry.learner), of_setting))
-    if not rows.num_rows:
-        return None
-    outputs, truth = read_outputs(rows), rows["truth"].to_numpy()
-    if outputs.label is not None:
-        label = np.concatenate([outputs.label, truth])
-        if label.min(initial=0) < -1 or label.max(initial=0) >= task.n_classes:
-            raise StoreError(f"the stored predictions name what is no class of the table: see {SEE}")
-    probability = outputs.probability
-    return Judged(
-        truth,
-        np.asarray(outputs.label if outputs.value is None else outputs.value),
-        probability[:, 1] if probability is not None and task.n_classes == 2 else None,
-        probability,
-        np.unique(rows["split"].to_numpy(), return_inverse=True)[1],
-        f"{pluralize(len(rows), 'prediction')} for the rows that {pluralize(n_splits, 'split')} "
-        f"score{'s' * (n_splits == 1)}, by {entry.name}",
-        refusal=NOT_CLAIMED,
     )
 
 

@@ -11,8 +11,7 @@ from ckcv_ray.errors import StoreError
 from ckcv_ray.learners.ensemble import Models
 from ckcv_ray.records.judged import HELD_OUT, list_held_out_columns
 from ckcv_ray.records.record import Outcome
-from ckcv_ray.runs.certified import Certified
-from ckcv_ray.runs.result import Result
+from ckcv_ray.runs.result import Certified, Result
 from ckcv_ray.runs.scored import Scored, add_row_values, find_kept
 from ckcv_ray.storage import formats, models
 from ckcv_ray.storage.folder import CERTIFICATE, FolderPath, RunFolder

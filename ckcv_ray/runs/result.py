@@ -1,27 +1,40 @@
 """A run's result: what ``run``, ``evaluate`` and ``load_run`` return, whichever kind of study it was."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from math import isfinite
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from math import inf, isfinite
+from secrets import randbits
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
-from ckcv_ray.claims.quantity import Acceptance, Claim
-from ckcv_ray.claims.rules import Rule
+from ckcv_ray.claims.certificate import Certificate
+from ckcv_ray.claims.quantity import Acceptance, Claim, decide
+from ckcv_ray.claims.rules import ONE_MODEL, CutOff, Rule, find_member, parse_rule
 from ckcv_ray.core.arrays import Classes, Values
+from ckcv_ray.core.calibration import Calibration
 from ckcv_ray.core.measures import PROBABILITY, Outputs, make_score
+from ckcv_ray.core.percent import ceil_percent, format_level, format_number
 from ckcv_ray.core.shown import present
 from ckcv_ray.errors import InputError, explain_removed
 from ckcv_ray.learners.base import LEARNERS, ZOO, Setting
-from ckcv_ray.learners.ensemble import Models, Prediction
+from ckcv_ray.learners.ensemble import Ensemble, Models, Prediction
+from ckcv_ray.records.candidates import per_k, per_learner
 from ckcv_ray.records.record import Records
+from ckcv_ray.study.parts import Holdout, Paper
 from ckcv_ray.study.problem import Problem, describe_setting
-from ckcv_ray.study.study import AnyStudy
-from ckcv_ray.tables.columns import Rows
+from ckcv_ray.study.study import MAX_SEED, AnyStudy, Study
+from ckcv_ray.tables.columns import Label, Rows
 from ckcv_ray.tables.task import Task, make_rows, make_scored_rows
+from ckcv_ray.validation import integer
+
+if TYPE_CHECKING:
+    from ckcv_ray.reports.figures import Plots
+
 
 DRAWING = ("auto", "random")  # rules that draw members
 
@@ -227,3 +240,336 @@ def tabulate_predictions(y: Classes, label: Classes, n_classes: int) -> NDArray[
     counts = np.zeros((n_classes, n_classes + 1), np.int64)
     np.add.at(counts, (y, np.where(label < 0, n_classes, label)), 1)
     return counts
+
+
+Marks = dict[str, Values | NDArray[np.bool_]]  # by name, what claims say of single rows
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Certified(Result):
+    """The outcome of a study with a certification: candidates, the winner, its models, and what is proven.
+
+    Attributes:
+        candidates: the outcome of each setting and fold size, as an Arrow table.
+        certificate: the claims.
+        judged: the judged rows; None if the certification judges none, or too many for a file.
+    """
+
+    candidates: pa.Table
+    certificate: Certificate
+    judged: pa.Table | None = None
+
+    @property
+    def study(self) -> Study:
+        """The study, in its canonical form for the task."""
+        return self.problem.study
+
+    @property
+    def claims(self) -> tuple[Claim, ...]:
+        """What is proven, the first of which is to be quoted."""
+        return self.certificate.claims
+
+    @property
+    def decisions(self) -> tuple[Acceptance, ...]:
+        """Whether what is proven meets each of the study's conditions."""
+        accepted, held = self.problem.certification.accepted, len(self.problem.order_held_units())
+        return tuple(decide(condition, self.claims, held, self.problem.has_losses) for condition in accepted)
+
+    @property
+    def complete(self) -> bool:
+        """Whether no evaluation failed: else a better candidate might have been missed."""
+        return not self.certificate.provisional
+
+    @property
+    def intervals(self) -> list[tuple[Claim, float, float]]:
+        """Claims with low and high of exact intervals of what was counted, each at the level of the study."""
+        if not self.task.units.independent:
+            return []
+        required, delta = self.problem.required, self.certificate.delta
+        found = [(claim, claim.find_interval(required, delta)) for claim in self.claims]
+        return [(claim, *ends) for claim, ends in found if ends is not None]
+
+    @property
+    def ensemble(self) -> Ensemble:
+        """F*."""
+        return self.models.best
+
+    @property
+    def setting(self) -> Setting:
+        """The winner's hyperparameters by name."""
+        return self.certificate.setting
+
+    @property
+    def k(self) -> int:
+        """The winner's number of folds."""
+        return self.certificate.k
+
+    @property
+    def l_ee(self) -> float:
+        """The criterion on the estimate sets: by default the paper's figure."""
+        return self.certificate.l_ee
+
+    @property
+    def proven(self) -> float:
+        """The bound to quote, in [0, 1]: that of the certificate's first claim.
+
+        An upper bound on an error, of numbers as a share of the clip; if the first claim is about a quantity
+        such as sensitivity, an upper bound on 1 minus that quantity; if it is within:0.9, the width itself.
+        """
+        return self.certificate.first.risk
+
+    @property
+    def plot(self) -> "Plots":
+        """Plots of matplotlib: ``plot()`` of what is proven, ``plot.roc()`` and others; each returns axes."""
+        plots: Plots = present("plot", self)
+        return plots
+
+    @cached_property
+    def _claimed_rows(self) -> pa.Table | None:
+        """The judged rows that the first claim counts, as its rule classifies them; None if none are kept."""
+        judged, first = self.judged, self.certificate.first
+        if judged is None or first.certification == Paper.name:
+            return None
+        rows = judged.filter(pc.equal(judged["classifier"], first.classifier))
+        if first.cut_off is None:
+            return rows
+        label = CutOff(first.cut_off, self.problem.positive).classify(rows["score"].to_numpy())
+        return rows.set_column(rows.column_names.index("predicted"), "predicted", pa.array(label))
+
+    def table(self) -> pa.Table:
+        """Return the candidates."""
+        return self.candidates
+
+    def rule(self, by: str = "auto", seed: int | None = None) -> Rule:
+        """Return how rows are classified; see ``Result``."""
+        rule = parse_rule(by)
+        if rule.name == "vote" and not self.task.classes:
+            raise InputError(
+                f"by={by} is a majority of classes, and this run predicts numbers: leave it out, or choose "
+                "refit or random"
+            )
+        if rule.name in ONE_MODEL and self.models.refit is None:
+            raise InputError(f"this run has no model {rule.name}: it was made without --certify holdout")
+        if rule.name.startswith("member:"):
+            integer("member", find_member(rule.name), least=0, most=len(self.ensemble.members) - 1)
+        if rule.name not in DRAWING:
+            if seed is not None:
+                raise InputError(f"seed and {rule.name} exclude each other: {rule.name} draws no members")
+            return rule
+        first = self.certificate.first
+        if rule.name == "auto" and seed is None and first.certification == Holdout.name:
+            return first.make_rule(self.problem)
+        drawn = randbits(63) if seed is None else integer("seed", seed, least=0, most=MAX_SEED)
+        return Rule("random", drawn, repeats=seed is not None)
+
+    def predict_interval(
+        self, X: ArrayLike, by: str = "auto", seed: int | None = None
+    ) -> tuple[Values, Values]:
+        """Return the lower and upper ends of what is claimed around the predicted numbers of X [rows, d].
+
+        They are as far from the prediction as the claim "within:0.9" of the rule says that nine in ten new
+        rows are at most; of several such claims the one of most rows. Each array is of shape (rows,).
+
+        Raises:
+            InputError: no such claim is about the rule, or as ``predict``.
+        """
+        rule = self.rule(by, seed)
+        if (claim := _find_width(self.claims, rule)) is None:
+            raise InputError(
+                f"no interval is proven for {rule.classifier()}: ckcv run --certify holdout --claim "
+                "refit,within:0.9 proves one, for learners of numbers"
+            )
+        predicted = self.predictions(X, rule).label
+        return predicted - claim.risk, predicted + claim.risk
+
+    def claim_for(self, rule: Rule) -> str:
+        """Return one sentence that says what is proven for the predictions of a rule."""
+        of, covering = rule.classifier(), [claim for claim in self.claims if claim.covers(rule)]
+        if (found := _find_error_claim(self.claims, rule)) is not None:
+            said = self._proven(rule, found)
+        elif covering:
+            said = f"by {of}"
+        elif rule.name == "full":
+            said = (
+                f"by {of}: nothing is proven of this model; the bound is of the one that did not see the "
+                "held-out rows"
+            )
+        elif rule.cut_off is None and any(claim.cut_off is not None for claim in self.claims):
+            said = f"by {of}: nothing is proven for its own cut-off of scores; column flag has the one chosen"
+        else:
+            hint = f"; ckcv run --certify holdout --claim {rule.name} would prove a bound"
+            said = f"by {of}: nothing is proven for it alone{'' if find_member(rule.name) >= 0 else hint}"
+        for claim in (claim for claim in covering if not claim.quantity.is_error):
+            level = format_level(claim.delta)
+            proven = f"{claim.name} {claim.says}, with probability {level} ({claim.certification})"
+            lacking = f"nothing is proven of the {claim.name}"
+            said += f"; {lacking if claim.bound is None else proven}"
+        repeats = "; this is about one call with a seed: other calls with it repeat its draws"
+        return said + repeats * bool(rule.repeats and covering)
+
+    def to_json(self) -> dict[str, object]:
+        """Return the result as JSON values; what is not known is null."""
+        c, first, execution = self.certificate, self.claims[0], self.execution
+        constant: Label | float = c.baseline.value or 0.0
+        counts, test, level = tabulate_claimed(self), execution.get("test"), 1 - c.delta
+        measured = [one.to_json() | {"low": a, "high": b, "level": level} for one, a, b in self.intervals]
+        found: Calibration | None = present("calibration", self)
+        bins = [each._asdict() | {"label": c.labels[each.label]} for each in (found.bins if found else ())]
+        if self.task.classes:
+            constant = c.labels[c.baseline.predicted]
+        return {
+            "run_id": self.run_id,
+            "state": "provisional" if c.provisional else "finished",
+            "setting": dict(self.setting),
+            "k": self.k,
+            "l_ms": c.l_ms,
+            "l_ee": self.l_ee,
+            "error": c.error,
+            "proven": first.to_json(),
+            "baseline": c.baseline.to_json() | {"predicted": constant},
+            "below_baseline": self.proven < c.baseline.error if first.quantity.is_error else None,
+            "measured": measured or None,
+            "calibration": found and found._asdict() | {"bins": bins},
+            "accepted": [decision.to_json() for decision in self.decisions] or None,
+            "constant": c.constant,
+            "classes": [
+                {"label": label, "rows": rows, "share": rows / c.n_rows}
+                for label, rows in zip(c.labels, c.class_rows, strict=True)
+            ],
+            "confusion": [] if counts is None else counts[:, :-1].tolist(),
+            "rows": c.n_rows,
+            "repeats": c.repeats,
+            "groups": None if self.task.units.independent else self.problem.all_rows.n_units,
+            "question": self.problem.all_rows.units.question or None,
+            "search": c.search,
+            "per_k": per_k(self.candidates, self.problem),
+            "per_learner": per_learner(self.candidates, self.problem),
+            **{name: execution[name] for name in ("evaluations", "fits", "not_converged", "seconds")},
+            "test_error": test["error"] if test else None,
+            "before": execution.get("before"),
+        }
+
+    def __repr__(self) -> str:
+        first = self.certificate.first
+        level = format_level(first.delta)
+        return f"<Result {self.run_id}: {first.name} {first.says}, with probability {level}>"
+
+    def _proven(self, rule: Rule, claim: Claim) -> str:
+        """Say what a claim, from ``_find_error_claim``, proves for the predictions of a rule."""
+        c, method = self.certificate, claim.method
+        if not claim.covers(rule):
+            method = f"{claim.certification}, twice the bound for a member drawn independently"
+        what = self.task.units.word(
+            f"to be wrong at most {ceil_percent(claim.risk)} of the time",
+            f"that of a new group's rows on average at most {ceil_percent(claim.risk)} are wrong",
+        )
+        if c.numbers is not None:
+            clip = format_number(c.numbers["clip"])
+            of_group = self.task.units.word("", "on a new group's rows ")
+            counted = f"where an error above {clip} counts as {clip}"
+            what = f"to be off {of_group}by at most {claim.limit} on average, {counted}"
+        sure = f"with probability {format_level(claim.delta)} ({method})"
+        return f"by {rule.classifier()}: proven {what}, {sure}; {c.compare(claim)}"
+
+
+def tabulate_claimed(result: Certified) -> NDArray[np.int64] | None:
+    """Return the rows that the first claim counts, by class and by the class that its rule predicts.
+
+    The last column is of undecided rows: (n_classes, n_classes + 1). None with numbers, and where too many
+    rows are judged for a file.
+    """
+    if not (n_classes := result.task.n_classes):
+        return None
+    if result.certificate.first.certification == Paper.name:
+        return result.certificate.tabulate()
+    if (rows := result._claimed_rows) is None:
+        return None
+    return tabulate_predictions(rows["label"].to_numpy(), rows["predicted"].to_numpy(), n_classes)
+
+
+def measure_error(result: Certified) -> float:
+    """Return the error on the rows that the first claim counts, by its rule: an estimate, and no bound.
+
+    With groups, the mean over groups of their error rates; with numbers, the mean error as a share of the
+    clip.
+    """
+    c, first, grouped = result.certificate, result.certificate.first, not result.task.units.independent
+    if result.task.classes and grouped and (rows := result._claimed_rows) is not None:
+        units = np.unique(rows["unit"], return_inverse=True)[1]
+        return float(np.mean(np.bincount(units, rows["loss"]) / np.bincount(units)))
+    if result.problem.has_losses or not first.rows:
+        return c.error if first.measured is None else first.measured
+    return (first.errors or 0) / first.rows
+
+
+def find_quoted(result: Certified) -> tuple[Claim | None, str]:
+    """Return the claim that may be quoted, and why the first may not be if it may not; None if none may.
+
+    If the error says nothing it is the first claim that the study asks for and that is proven: what the
+    cut-off was chosen for, or a condition to accept the result that is met.
+    """
+    c = result.certificate
+    first = c.first
+    nothing = c.refuse(first)
+    if not nothing:
+        return first, ""
+    asked = {decision.condition.name for decision in result.decisions if decision.met}
+    if result.problem.required is not None:
+        asked.add(result.problem.required.name)
+    proven = (claim for claim in c.claims if str(claim.quantity) in asked and claim.says_something)
+    asked_for = next((claim for claim in proven if not claim.quantity.is_error), None)
+    return asked_for if first.quantity.is_error else None, nothing
+
+
+def mark_rows(result: Result, rows: Rows, rule: Rule, predicted: Prediction) -> tuple[Marks, list[str]]:
+    """Return what claims say of single rows that a rule has predicted, and sentences on what is proven.
+
+    The marks are arrays (rows,) by name: ``low`` and ``high`` are the ends of what is claimed around numbers,
+    as in ``predict_interval``; ``flag`` says whether the score reaches the cut-off that was chosen;
+    ``answered`` whether the rule is confident enough: of no row if nothing is proven of such rows.
+    """
+    marks, claims, problem, told = Marks(), result.claims, result.problem, [result.claim_for(rule)]
+    if (width := _find_width(claims, rule)) is not None:
+        marks |= {"low": predicted.label - width.risk, "high": predicted.label + width.risk}
+    flags = next((claim.make_rule(problem) for claim in claims if claim.cut_off is not None), None)
+    if flags is not None:
+        flagged = predicted if rule == flags else flags.predict(result.models, rows)
+        marks["flag"] = np.asarray(flagged.label == problem.positive)
+        told += [f"column flag {result.claim_for(flags)}"] * (flags != rule)
+    elif isinstance(result, Certified) and (required := problem.required) is not None:
+        told.append(f"no column flag: {result.certificate.explain_lack_of_cut_off(required)}")
+    for claim in [claim for claim in claims if claim.quantity.answers and claim.quantity.at_most][:1]:
+        answers = claim.make_rule(problem)
+        if rule == answers:
+            least = inf if claim.least_confidence is None else claim.least_confidence
+            marks["answered"] = rule.measure_confidence(result.models, rows) >= least
+        else:
+            told.append(f"no column answered: it is about the predictions by {answers.classifier()}")
+    return marks, told
+
+
+def _find_width(claims: Sequence[Claim], rule: Rule) -> Claim | None:
+    """Return the claim that says how far off numbers by a rule are: of several that of most rows."""
+    widths = {
+        claim.quantity.width_of: claim
+        for claim in claims
+        if claim.quantity.width_of is not None and claim.bound is not None and claim.covers(rule)
+    }
+    return widths[max(widths)] if widths else None
+
+
+def bound_error(claims: Sequence[Claim], rule: Rule) -> float | None:
+    """Return the bound on the error of a rule, as ``claim_for`` says it, in [0, 1]; None without one.
+
+    Of numbers it is the bound on the mean error as a share of the clip.
+    """
+    found = _find_error_claim(claims, rule)
+    return None if found is None else found.risk
+
+
+def _find_error_claim(claims: Sequence[Claim], rule: Rule) -> Claim | None:
+    """Return the claim that bounds the error of a rule; of a majority also twice that of a random member."""
+    errors = [replace(claim, bound=min(1.0, claim.risk)) for claim in claims if claim.quantity.is_error]
+    drawn = [claim for claim in errors if rule.name == "vote" and claim.classifier == "random"]
+    twice = [replace(claim, bound=min(1.0, 2 * claim.risk)) for claim in drawn]
+    return next(iter([claim for claim in errors if claim.covers(rule)] + twice), None)

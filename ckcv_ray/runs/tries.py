@@ -24,7 +24,6 @@ from ckcv_ray.engine.worker import LostError, compute_apart
 from ckcv_ray.errors import RunError
 from ckcv_ray.learners.ensemble import Models
 from ckcv_ray.records.record import Outcome
-from ckcv_ray.runs.run import Work
 from ckcv_ray.runs.scored import Scored, rank_entries
 from ckcv_ray.study.problem import OUTER, Problem
 from ckcv_ray.study.study import MAX_SEED_OF_SCORES, Procedure, Study
@@ -37,7 +36,9 @@ MAX_VALUES = 3  # of each option of a learner
 FEW_ROWS = 1000  # offered if nothing was finished
 
 
-def look(study: Study, problem: Problem, seconds: float, rows: int | None, stop: Stop) -> Work:
+def look(
+    study: Study, problem: Problem, seconds: float, rows: int | None, stop: Stop
+) -> tuple[Problem, Outcome]:
     """Score the learners of a study on as many splits of its learning rows as there is time for.
 
     Args:
@@ -48,7 +49,8 @@ def look(study: Study, problem: Problem, seconds: float, rows: int | None, stop:
         stop: asked between fits.
 
     Returns:
-        What was finished: the procedure of the learners neither late nor failed, and its evaluations.
+        What was finished: the procedure of the learners neither late nor failed on its rows, and its
+        evaluations.
 
     Raises:
         InputError: these rows cannot be learned from.
@@ -72,7 +74,7 @@ def look(study: Study, problem: Problem, seconds: float, rows: int | None, stop:
     records["path"] = np.searchsorted(paths, records["path"])
     resampling = replace(SPLITS, times=int(records["split"].max()) + 1)
     made = Problem.of(tried.procedure.replace(learner=",".join(kept), resampling=resampling), task)
-    return Work(made, known=(Outcome(records, (), (), monotonic() - began, len(records)),))
+    return made, Outcome(records, (), (), monotonic() - began, len(records))
 
 
 def take_rows(problem: Problem, rows: int | None) -> Task:

@@ -28,8 +28,8 @@ from ckcv_ray.core.bounds.binomial import check_delta
 from ckcv_ray.core.measures import average_by_group
 from ckcv_ray.core.percent import ceil_percent, floor_percent, format_level, format_percent
 from ckcv_ray.errors import InputError, StoreError, pluralize, write_row
-from ckcv_ray.runs.certified import Certified, bound_error
 from ckcv_ray.runs.load import load_run
+from ckcv_ray.runs.result import Certified, bound_error
 from ckcv_ray.storage import formats
 from ckcv_ray.storage import stream as streams
 from ckcv_ray.storage.folder import CERTIFICATE, RunFolder

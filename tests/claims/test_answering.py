@@ -12,7 +12,7 @@ from ckcv_ray.claims.answered import explain_few_answers, fix_thresholds
 from ckcv_ray.claims.quantity import FixedSequence, Tally
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.core.bounds.binomial import clopper_pearson
-from ckcv_ray.runs.certified import bound_error, mark_rows
+from ckcv_ray.runs.result import bound_error, mark_rows
 from ckcv_ray.study.problem import Problem
 
 confidences = st.lists(st.integers(0, 6).map(float), min_size=1, max_size=60)

@@ -16,7 +16,7 @@ from ckcv_ray.claims.predictive import Npv, Ppv, count_cut_offs, explain_lack, f
 from ckcv_ray.claims.quantity import FixedSequence, Tally, read_quantity
 from ckcv_ray.claims.rules import orient_scores
 from ckcv_ray.core.bounds.binomial import clopper_pearson
-from ckcv_ray.runs.certified import mark_rows
+from ckcv_ray.runs.result import mark_rows
 from ckcv_ray.study.problem import Problem
 
 PPV, NPV = Ppv(0.02), Npv(0.02)

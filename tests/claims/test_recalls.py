@@ -15,8 +15,8 @@ from ckcv_ray import InputError, Task
 from ckcv_ray.claims.recalls import find_cut_off
 from ckcv_ray.claims.rules import CutOff, Rule, orient_scores
 from ckcv_ray.core.bounds.binomial import bound_both_sides, clopper_pearson, find_fewest_rows
-from ckcv_ray.runs.certified import mark_rows
 from ckcv_ray.runs.export import export
+from ckcv_ray.runs.result import mark_rows
 from ckcv_ray.study.problem import Problem
 
 D = 0.05 / 2  # of each of two that hold together

@@ -18,7 +18,7 @@ from ckcv_ray.errors import StoreError
 from ckcv_ray.learners.base import Predicted
 from ckcv_ray.records.judged import HELD_OUT, list_held_out_columns
 from ckcv_ray.reports.figures import draw_performance
-from ckcv_ray.reports.render import make_markdown, make_page
+from ckcv_ray.reports.render import make_markdown, make_page, read_judged
 from ckcv_ray.runs import judged as judging
 from ckcv_ray.runs.result import compute_probabilities, tabulate_predictions
 from ckcv_ray.runs.run import Job, run_job
@@ -191,7 +191,7 @@ def test_stored_predictions_of_numbers_are_drawn_and_of_no_class_are_refused(tmp
     number = table.schema.get_field_index("prediction")
     forged = table.set_column(number, table.schema.field(number), pa.array([7] * len(table), pa.int32()))
     with pytest.raises(StoreError, match="no class of the table"):
-        judging.read_judged(result, forged)
+        read_judged(result, forged)
 
 
 def make(claim: str, learner: str = "linear", task: Task | None = None, **options: Any) -> Result:

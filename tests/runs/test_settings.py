@@ -26,8 +26,7 @@ from ckcv_ray.errors import InputError, StoreError
 from ckcv_ray.records.judged import HELD_OUT
 from ckcv_ray.reports.figures import draw_scores
 from ckcv_ray.reports.render import make_page
-from ckcv_ray.runs.scored import find_kept
-from ckcv_ray.runs.settings import list_validations, make_grid
+from ckcv_ray.runs.scored import find_kept, list_validations, make_grid
 from ckcv_ray.storage.folder import SETTINGS, RunFolder
 from ckcv_ray.storage.models import FULL, make_model_table
 from ckcv_ray.study.problem import INNER, OUTER

@@ -15,7 +15,7 @@ from ckcv_ray.core.bounds.binomial import clopper_pearson
 from ckcv_ray.engine.worker import LostError
 from ckcv_ray.errors import RunError
 from ckcv_ray.runs import tries
-from ckcv_ray.runs.run import TRY, assess, never, run_job, run_work
+from ckcv_ray.runs.run import TRY, Work, assess, never, run_job, run_work
 from ckcv_ray.runs.scored import Scored, rank_entries
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.tables.task import Roles
@@ -55,8 +55,8 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Time]:
 
 
 def look(study: Study = STUDY, task: Task = TASK, rows: int | None = None, out: Path | None = None) -> Scored:
-    work = tries.look(study, Problem.of(study, task), 30.0, rows, never)
-    return cast(Scored, run_work(work._replace(folder=out and str(out)), SERIAL))
+    made, known = tries.look(study, Problem.of(study, task), 30.0, rows, never)
+    return cast(Scored, run_work(Work(made, out and str(out), known=(known,)), SERIAL))
 
 
 def list_values(result: Any) -> list[Any]:

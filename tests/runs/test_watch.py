@@ -18,7 +18,7 @@ from forgery import reseal
 from ckcv_ray import InputError, Job, StoreError, Study, Task, load_run, verify, watch
 from ckcv_ray.cli.folders import list_runs
 from ckcv_ray.core.bounds.betting import limit_at_all_times, make_prior
-from ckcv_ray.runs.certified import bound_error
+from ckcv_ray.runs.result import bound_error
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.runs.watch import ALARM, HOLDS, UNCERTIFIED, UNKNOWN, Watched, judge_losses, list_watched
 from ckcv_ray.storage import stream
