@@ -16,7 +16,6 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ckcv_ray.claims.rules import Rule
-from ckcv_ray.core.arrays import Values
 from ckcv_ray.core.draws import seed_members
 from ckcv_ray.core.measures import Output, Outputs
 from ckcv_ray.core.options import list_names
@@ -37,7 +36,7 @@ from ckcv_ray.tables.columns import DeclaredTypes, Rows
 from ckcv_ray.tables.read import check_same_order, read_rows
 from ckcv_ray.tables.target import APART
 from ckcv_ray.tables.task import Task, make_rows
-from ckcv_ray.validation import as_array, check_choice, suggest
+from ckcv_ray.validation import Values, as_array, check_choice, suggest
 
 SVM_PARAMETERS = ("C", "gamma")
 RULES = ("auto", "vote", "random", "refit")

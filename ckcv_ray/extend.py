@@ -41,7 +41,7 @@ from ckcv_ray.core.resampling.folds import DrawnFolds as DrawnFolds
 from ckcv_ray.core.resampling.folds import ForwardSplits as ForwardSplits
 from ckcv_ray.core.resampling.folds import LeaveOneOut as LeaveOneOut
 from ckcv_ray.core.resampling.folds import RepeatedKFold as RepeatedKFold
-from ckcv_ray.core.resampling.parse import register_resampling as register_resampling
+from ckcv_ray.core.resampling.folds import register_resampling as register_resampling
 from ckcv_ray.learners.base import STATUSES as STATUSES
 from ckcv_ray.learners.base import Block as Block
 from ckcv_ray.learners.base import Codec as Codec

@@ -24,9 +24,9 @@ ORDER = [  # each imports those before it; "" is the package itself
     *("errors", "version", "validation", *FOLDERS, "estimator", "cli", "__main__", "extend", ""),
 ]
 NOT_THE_SOLVER = ("study", "records", "claims", "storage", "engine", "reports")
-BY_NAME = {"", "cli.main", "core.shown"}  # import modules of the package by name
+BY_NAME = {"", "cli.main", "core.options"}  # import modules of the package by name
 SHOWN = ("runs.result", "reports.figures")  # an import upward, for type checkers: at run time by name
-SEEN_BY_APPS = {"errors", "validation", "core.percent", "reports.facts", "reports.templates", "storage.pages"}
+SEEN_BY_APPS = {"errors", "validation", "reports.facts", "reports.templates", "storage.pages"}
 KNOW_RAY = {"engine.ray_backend"}
 UNPICKLE = {"learners.ensemble", "learners.svm.compile", "engine.worker"}  # models; code; answers of our own
 NOT_IN_CORE = {"pathlib", "os", "io", "pyarrow", "ray"}

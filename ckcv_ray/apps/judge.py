@@ -19,9 +19,8 @@ from ckcv_ray.claims.certify import claim_subgroups, prove
 from ckcv_ray.claims.given import GIVEN, GivenPredictions, reword
 from ckcv_ray.claims.quantity import Acceptance, Claim, decide, describe_decisions, format_ends
 from ckcv_ray.claims.rules import CutOff
-from ckcv_ray.core.percent import format_level, format_row, round_bound
 from ckcv_ray.core.quantities import BINARY_RECALLS
-from ckcv_ray.errors import InputError, cut_list, pluralize
+from ckcv_ray.errors import InputError, cut_list, format_level, format_row, pluralize, round_bound
 from ckcv_ray.reports.facts import BY_CLASS, drop_empty, tell_classes
 from ckcv_ray.reports.templates import (
     CAUTION,

@@ -20,11 +20,11 @@ import numpy as np
 from ckcv_ray.claims.judged import HeldOutPredictions
 from ckcv_ray.claims.quantity import Claim, FixedSequence, Need, Quantity, Tally, bound_count, foresee_rows
 from ckcv_ray.claims.rules import Rule
-from ckcv_ray.core.arrays import Mask, Values
 from ckcv_ray.core.bounds.binomial import find_fewest_rows
-from ckcv_ray.core.percent import ceil_percent, format_level, format_percent
 from ckcv_ray.core.quantities import register_quantity
+from ckcv_ray.errors import ceil_percent, format_level, format_percent
 from ckcv_ray.study.problem import Problem
+from ckcv_ray.validation import Mask, Values
 
 N_THRESHOLDS = 10
 ALLOWED = 2  # wrong rows at the first threshold: if none were, one by chance would end the sequence

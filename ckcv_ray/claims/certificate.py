@@ -32,14 +32,16 @@ from numpy.typing import NDArray
 from typing_extensions import TypedDict  # pydantic accepts typing.TypedDict from Python 3.12 on
 
 from ckcv_ray.claims.quantity import Claim, Gate, Risk
-from ckcv_ray.core.percent import (
+from ckcv_ray.errors import (
+    cut,
+    cut_list,
     floor_percent,
     format_level,
     format_number,
     format_percent,
+    pluralize,
     round_bound,
 )
-from ckcv_ray.errors import cut, cut_list, pluralize
 from ckcv_ray.records.candidates import Searched
 from ckcv_ray.study.parts import Condition
 from ckcv_ray.tables.columns import Label

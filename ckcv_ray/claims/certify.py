@@ -53,13 +53,11 @@ from ckcv_ray.claims.quantity import (
 )
 from ckcv_ray.claims.recalls import Recall
 from ckcv_ray.claims.rules import Rule
-from ckcv_ray.core.arrays import ONE, ROUNDING, agree
 from ckcv_ray.core.bounds.betting import average_safe
 from ckcv_ray.core.bounds.binomial import MAX_CHECKED, clopper_pearson, count_without
-from ckcv_ray.core.percent import ceil_percent
 from ckcv_ray.core.quantities import parse_subgroup
 from ckcv_ray.core.schedule import Stage
-from ckcv_ray.errors import cut, pluralize
+from ckcv_ray.errors import ceil_percent, cut, pluralize
 from ckcv_ray.learners.ensemble import (
     Ensemble,
     Models,
@@ -74,6 +72,7 @@ from ckcv_ray.study.problem import Problem
 from ckcv_ray.tables.questions import find_giveaways, find_repeats
 from ckcv_ray.tables.subgroups import divide_rows
 from ckcv_ray.tables.task import TestRows
+from ckcv_ray.validation import ONE, ROUNDING, agree
 
 ASSUMPTIONS = (
     "The rows are independent examples from one source, and new patterns come from that same source.",

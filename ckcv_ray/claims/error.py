@@ -15,10 +15,10 @@ import numpy as np
 from ckcv_ray.claims.judged import HeldOutPredictions
 from ckcv_ray.claims.quantity import Counts, Quantity
 from ckcv_ray.claims.rules import Rule
-from ckcv_ray.core.arrays import ONE
 from ckcv_ray.core.quantities import POSITIVE, argument, register_quantity
 from ckcv_ray.errors import InputError
 from ckcv_ray.study.problem import Problem
+from ckcv_ray.validation import ONE
 
 
 @register_quantity

@@ -17,7 +17,6 @@ from ckcv_ray.claims.judged import HeldOutPredictions, Premise
 from ckcv_ray.claims.quantity import Claim
 from ckcv_ray.claims.recalls import Recall
 from ckcv_ray.claims.rules import Rule
-from ckcv_ray.core.arrays import Index, Numbers, Values
 from ckcv_ray.core.bounds.betting import bound_by_optimised_bet
 from ckcv_ray.core.bounds.binomial import bound_both_sides
 from ckcv_ray.core.bounds.paired import BETTING, COUNTS, bound_difference
@@ -30,6 +29,7 @@ from ckcv_ray.tables.columns import ColumnKind
 from ckcv_ray.tables.predictions import Predictions
 from ckcv_ray.tables.subgroups import check_subgroups
 from ckcv_ray.tables.task import TestRows
+from ckcv_ray.validation import Index, Numbers, Values
 
 GIVEN = Rule("given")
 UNUSED = (

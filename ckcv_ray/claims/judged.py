@@ -8,7 +8,6 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from ckcv_ray.claims.rules import Rule
-from ckcv_ray.core.arrays import ONE, Index, Numbers, Values
 from ckcv_ray.core.bounds.betting import bound_losses
 from ckcv_ray.core.measures import ClippedErrors
 from ckcv_ray.errors import pluralize
@@ -16,6 +15,7 @@ from ckcv_ray.learners.choice import LABEL
 from ckcv_ray.learners.ensemble import Ensemble, Member, Models, Prediction
 from ckcv_ray.study.problem import Candidate, Problem
 from ckcv_ray.tables.task import TestRows
+from ckcv_ray.validation import ONE, Index, Numbers, Values
 
 Made = TypeVar("Made")
 

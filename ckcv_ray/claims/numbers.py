@@ -19,13 +19,13 @@ import numpy as np
 from ckcv_ray.claims.judged import HeldOutPredictions
 from ckcv_ray.claims.quantity import Claim, Counts, Need, Quantity, foresee_rows
 from ckcv_ray.claims.rules import Rule
-from ckcv_ray.core.arrays import ONE, Values
 from ckcv_ray.core.bounds.betting import bound_mean_loss
 from ckcv_ray.core.bounds.binomial import bound_table, clopper_pearson, count_without
 from ckcv_ray.core.measures import GRAIN
-from ckcv_ray.core.percent import format_level, format_number, round_bound
 from ckcv_ray.core.quantities import POSITIVE, SHARE_OF_ROWS, argument, register_quantity
+from ckcv_ray.errors import format_level, format_number, round_bound
 from ckcv_ray.study.problem import Problem
+from ckcv_ray.validation import ONE, Values
 
 
 @register_quantity

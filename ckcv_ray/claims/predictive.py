@@ -39,11 +39,11 @@ from ckcv_ray.claims.recalls import (
     share_recalls,
 )
 from ckcv_ray.claims.rules import CutOff, Rule, orient_scores
-from ckcv_ray.core.arrays import Classes, Values
 from ckcv_ray.core.bounds.binomial import clopper_pearson
-from ckcv_ray.core.percent import floor_percent, format_level, format_percent
 from ckcv_ray.core.quantities import BINARY_RECALLS, SHARE, argument, register_quantity
+from ckcv_ray.errors import floor_percent, format_level, format_percent
 from ckcv_ray.study.problem import Problem
+from ckcv_ray.validation import Classes, Values
 
 N_CUT_OFFS = 10
 N_CONSIDERED = 100  # cut-offs, evenly spaced among the scores of the class

@@ -25,7 +25,6 @@ import numpy as np
 
 from ckcv_ray.claims.judged import HeldOutPredictions, Premise
 from ckcv_ray.claims.rules import CutOff, Rule
-from ckcv_ray.core.arrays import Mask, Values
 from ckcv_ray.core.bounds.betting import MAX_OPTIMISED
 from ckcv_ray.core.bounds.binomial import (
     MAX_ROWS,
@@ -37,15 +36,22 @@ from ckcv_ray.core.bounds.binomial import (
     find_first,
     find_rows_for_good,
 )
-from ckcv_ray.core.percent import ceil_percent, floor_percent, format_about, format_level, format_percent
 from ckcv_ray.core.quantities import SHARE_OF_ROWS, Declared, find_quantity, parse_quantity
-from ckcv_ray.errors import InputError, cut
+from ckcv_ray.errors import (
+    InputError,
+    ceil_percent,
+    cut,
+    floor_percent,
+    format_about,
+    format_level,
+    format_percent,
+)
 from ckcv_ray.learners.ensemble import Models
 from ckcv_ray.study.parts import MAX_HALVED_ROWS, Condition, Holdout, parse_condition
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.tables.columns import Label
 from ckcv_ray.tables.task import Task
-from ckcv_ray.validation import OPTIONAL, Count, Fraction, Limited, Probability, Stored, quote
+from ckcv_ray.validation import OPTIONAL, Count, Fraction, Limited, Mask, Probability, Stored, Values, quote
 
 NOTHING = "Nothing can be claimed for"  # begins the sentence of a claim that lacks rows
 METHOD = re.compile(r" \(([^()]*(\([^()]*\)[^()]*)*)\)\.(?= |$)")  # ends the first sentence of a statement

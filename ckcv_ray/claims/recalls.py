@@ -31,14 +31,14 @@ from ckcv_ray.claims.quantity import (
     read_quantity,
 )
 from ckcv_ray.claims.rules import CutOff, Rule, orient_scores
-from ckcv_ray.core.arrays import Classes, Mask, Values
 from ckcv_ray.core.bounds.binomial import bound_table, find_fewest_rows
 from ckcv_ray.core.draws import draw_pairs
 from ckcv_ray.core.measures import Output
-from ckcv_ray.core.percent import format_level
 from ckcv_ray.core.quantities import BINARY_RECALLS, register_quantity
+from ckcv_ray.errors import format_level
 from ckcv_ray.learners.ensemble import count_classes
 from ckcv_ray.study.problem import Problem
+from ckcv_ray.validation import Classes, Mask, Values
 
 USUAL = (0.2, 0.1, 0.05)  # bounds whose rows are counted before a run
 

@@ -11,11 +11,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ckcv_ray.core.arrays import Classes, Values
 from ckcv_ray.core.measures import Output
 from ckcv_ray.learners.ensemble import Ensemble, Models, Prediction
 from ckcv_ray.tables.columns import Rows
-from ckcv_ray.validation import check_choice
+from ckcv_ray.validation import Classes, Values, check_choice
 
 MAX_DIGITS = 18
 ONE_MODEL = {  # rules of one model, which belongs to no split

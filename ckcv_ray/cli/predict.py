@@ -14,9 +14,7 @@ from ckcv_ray.claims.rules import Rule
 from ckcv_ray.cli.data import THOUSANDS, DataSource, choose_rule, make_reading, read_new_rows
 from ckcv_ray.cli.options import Folder, make_flag, make_option, with_options
 from ckcv_ray.cli.output import results, say
-from ckcv_ray.core.arrays import Index, Values
-from ckcv_ray.core.percent import format_percent
-from ckcv_ray.errors import InputError, escape_text, pluralize
+from ckcv_ray.errors import InputError, escape_text, format_percent, pluralize
 from ckcv_ray.learners.ensemble import Prediction
 from ckcv_ray.runs.judged import calibrate
 from ckcv_ray.runs.load import load, load_run
@@ -29,7 +27,7 @@ from ckcv_ray.tables.named import is_named
 from ckcv_ray.tables.questions import find_known
 from ckcv_ray.tables.read import Reading
 from ckcv_ray.tables.task import Task, check_column, find_groups
-from ckcv_ray.validation import as_path, quote
+from ckcv_ray.validation import Index, Values, as_path, quote
 
 PROBABILITY = "probability_"  # begins the name of the column of a class
 WRITTEN = ("row", "prediction", "member", "score", "share", "flag", "answered")

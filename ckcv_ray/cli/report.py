@@ -9,8 +9,7 @@ from ckcv_ray.apps import forms
 from ckcv_ray.cli.data import choose_rule
 from ckcv_ray.cli.options import Folder, make_flag, make_option, with_options
 from ckcv_ray.cli.output import say
-from ckcv_ray.core.percent import format_percent
-from ckcv_ray.errors import InputError, explain_removed, plain, pluralize
+from ckcv_ray.errors import InputError, explain_removed, format_percent, plain, pluralize
 from ckcv_ray.reports.facts import facts
 from ckcv_ray.reports.render import report as write_report
 from ckcv_ray.runs.export import CHECKED_ROWS

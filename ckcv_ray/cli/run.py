@@ -18,11 +18,10 @@ from ckcv_ray.cli.display import Display
 from ckcv_ray.cli.options import DetailsFlag, Folder, JsonFlag, make_option, with_options
 from ckcv_ray.cli.output import console, say
 from ckcv_ray.cli.process import say_what_is_saved
-from ckcv_ray.core.percent import ceil_percent, duration, format_level
 from ckcv_ray.engine import forecast
 from ckcv_ray.engine.backend import choose_backend, find_ray_address
 from ckcv_ray.engine.queue import Queue
-from ckcv_ray.errors import InputError, plain, pluralize
+from ckcv_ray.errors import InputError, ceil_percent, duration, format_level, plain, pluralize
 from ckcv_ray.runs import tries
 from ckcv_ray.runs.load import is_finished, load, reopen, replay
 from ckcv_ray.runs.result import Result

@@ -29,13 +29,11 @@ import scipy
 from numpy.typing import ArrayLike
 
 from ckcv_ray.core import measures
-from ckcv_ray.core.arrays import ONE, Counts, Index, Values
 from ckcv_ray.core.bounds.binomial import bound_table, check_delta, clopper_pearson
 from ckcv_ray.core.measures import ZERO_ONE, ClippedErrors, Losses
 from ckcv_ray.core.options import HasOptions, Option, option
-from ckcv_ray.core.percent import ceil_percent, format_level, format_number, round_bound
-from ckcv_ray.errors import InputError, cut
-from ckcv_ray.validation import number
+from ckcv_ray.errors import InputError, ceil_percent, cut, format_level, format_number, round_bound
+from ckcv_ray.validation import ONE, Counts, Index, Values, number
 
 SINGLE = (
     "It would be proven for each individual member if the candidate had been fixed beforehand; it is not "

@@ -10,8 +10,7 @@ import hashlib
 from typing import Any, NamedTuple
 
 import numpy as np
-
-from ckcv_ray.core.arrays import Counts, Index
+from numpy.typing import NDArray
 
 HELD_OUT, MEMBERS, PAIRS, PART = (0, 0, 2), (0, 0, 3), (0, 0, 6), (0, 0, 7)
 PERMUTATIONS, BEST_OF_ROWS = (0, 0, 8), (0, 0, 9)
@@ -50,12 +49,12 @@ class Draws(NamedTuple):
         return self._replace(key=(*self.key, number, 0))
 
 
-def hold_out(n: int, share: float, draws: Draws) -> Index:
+def hold_out(n: int, share: float, draws: Draws) -> NDArray[np.intp]:
     """Draw the floor(share * n) rows to hold out, ascending; nothing uses them before the very end."""
     return np.sort(order_held_out(n, int(share * n), draws))
 
 
-def order_held_out(n: int, held: int, draws: Draws) -> Index:
+def order_held_out(n: int, held: int, draws: Draws) -> NDArray[np.intp]:
     """Return the rows that ``hold_out`` holds out in the order in which they are drawn, (held,)."""
     return draws.at(*HELD_OUT).make_generator().permutation(n)[:held]
 
@@ -65,12 +64,12 @@ def seed_members(seed: int) -> np.random.Generator:
     return Draws(seed).at(*MEMBERS).make_generator()
 
 
-def draw_members(n_members: int, rows: int, rng: np.random.Generator) -> Index:
+def draw_members(n_members: int, rows: int, rng: np.random.Generator) -> NDArray[np.intp]:
     """Draw an ensemble member for each row; rows drawn for one by one have the members of one call."""
     return np.asarray(rng.integers(n_members, size=rows))
 
 
-def draw_pairs(y: Counts, draws: Draws) -> tuple[Index, Index]:
+def draw_pairs(y: NDArray[np.integer], draws: Draws) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Draw disjoint pairs of a row of class 0 and a row of class 1, as many as the rarer class has rows.
 
     Args:
@@ -86,7 +85,7 @@ def draw_pairs(y: Counts, draws: Draws) -> tuple[Index, Index]:
     return first[:pairs], second[:pairs]
 
 
-def permute_within(within: Index | None, n: int, rng: np.random.Generator) -> Index:
+def permute_within(within: NDArray[np.intp] | None, n: int, rng: np.random.Generator) -> NDArray[np.intp]:
     """Draw a permutation of n rows; rows change places ``within`` a group, (n,), alone if there are any."""
     if within is None:
         return rng.permutation(n)
@@ -96,7 +95,7 @@ def permute_within(within: Index | None, n: int, rng: np.random.Generator) -> In
     return order
 
 
-def make_seed_sequence(train: Index, *key: int) -> np.random.SeedSequence:
+def make_seed_sequence(train: NDArray[np.intp], *key: int) -> np.random.SeedSequence:
     """Return the source of seeds of a fit to the rows with these numbers: the same on every machine.
 
     Sources of other keys, the ``spawn_key``, are independent of it.

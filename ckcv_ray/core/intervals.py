@@ -21,14 +21,13 @@ from math import nan
 
 import numpy as np
 
-from ckcv_ray.core.arrays import Limits, Values
 from ckcv_ray.core.bounds.betting import bound_mean_loss
 from ckcv_ray.core.bounds.binomial import bound_both_sides, clopper_pearson
 from ckcv_ray.core.bounds.paired import compare_scores
 from ckcv_ray.core.draws import Draws
 from ckcv_ray.core.measures import CLIPPED, Kind, Score, list_row_means
 from ckcv_ray.errors import InputError
-from ckcv_ray.validation import check_choice
+from ckcv_ray.validation import Limits, Values, check_choice
 
 MISS = 0.05
 LEVEL = 1 - MISS

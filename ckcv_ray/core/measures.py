@@ -37,10 +37,9 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ckcv_ray.core.arrays import ONE, Classes, Index, Numbers, Values
 from ckcv_ray.core.options import HasOptions, option
 from ckcv_ray.errors import InputError, cut
-from ckcv_ray.validation import check_count, number, quote, suggest
+from ckcv_ray.validation import ONE, Classes, Index, Numbers, Values, check_count, number, quote, suggest
 
 UNDECIDED = -1
 GRAIN = 1 << 12  # of losses of numbers: 2**-20 of the largest one

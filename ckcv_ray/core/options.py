@@ -1,10 +1,12 @@
 """Options: the fields of a study's parts, each declared once with its check, its default and its help.
 
-The options of the command line and of TOML files come from these declarations.
+The options of the command line and of TOML files come from these declarations. What is made of results and
+plans far above them, and imported when it is asked for, stands here by name (``SHOWN``).
 """
 
 from collections.abc import Callable
 from dataclasses import Field, dataclass, field, fields, is_dataclass
+from importlib import import_module
 from typing import Any, ClassVar, Generic, Protocol, TypeVar, cast
 
 from ckcv_ray.errors import InputError
@@ -133,3 +135,19 @@ def thin_values(values: tuple[T, ...], most: int) -> tuple[T, ...]:
     if len(values) <= most:
         return values
     return tuple(values[i * (len(values) - 1) // max(1, most - 1)] for i in range(most))
+
+
+SHOWN = {
+    "calibration": "runs.judged.calibrate",
+    "card": "reports.render.make_card",
+    "plan": "reports.render.make_plan_card",
+    "plot": "reports.figures.Plots",
+    "scores": "reports.figures.plot_scores",
+    "summary": "reports.render.summarize",
+}
+
+
+def present(what: str, *shown: Any) -> Any:
+    """Return what one of the functions of ``SHOWN`` makes."""
+    module, _, function = SHOWN[what].rpartition(".")
+    return getattr(import_module(f"ckcv_ray.{module}"), function)(*shown)

@@ -20,8 +20,7 @@ from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar, cast
 
 from ckcv_ray.core.measures import Output
 from ckcv_ray.core.options import register_part
-from ckcv_ray.core.percent import format_number, format_percent
-from ckcv_ray.errors import InputError
+from ckcv_ray.errors import InputError, format_number, format_percent
 from ckcv_ray.validation import integer, quote, sequence
 
 GROUP = "ckcv_ray.quantities"

@@ -27,9 +27,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ckcv_ray.core.arrays import Index, Values
 from ckcv_ray.core.resampling.base import FoldSize
 from ckcv_ray.core.selection import Leader, Selection
+from ckcv_ray.validation import Index, Values
 
 Lengths = NDArray[np.intp]
 Transfer = Callable[[Values, int, int], Values]  # from values in one size to those expected in another

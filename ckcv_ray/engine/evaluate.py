@@ -23,7 +23,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ckcv_ray.core.arrays import Index, Numbers
 from ckcv_ray.core.measures import Measure, Output
 from ckcv_ray.core.process import end_process_after, one_thread
 from ckcv_ray.core.schedule import Stage, Unit
@@ -37,6 +36,7 @@ from ckcv_ray.records.judged import HeldOut
 from ckcv_ray.records.record import Failure, Outcome, Records, record_type
 from ckcv_ray.study.problem import OUTER, Problem
 from ckcv_ray.tables.task import Task, TestRows
+from ckcv_ray.validation import Index, Numbers
 
 INTERPRETER_BYTES = 300 << 20
 WARM_ROWS = 24

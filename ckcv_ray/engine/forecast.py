@@ -18,23 +18,21 @@ from numpy.typing import ArrayLike
 
 from ckcv_ray.claims.certify import list_needs
 from ckcv_ray.claims.quantity import Need
-from ckcv_ray.core.arrays import Index, Values
-from ckcv_ray.core.percent import duration, format_percent
+from ckcv_ray.core.options import present
 from ckcv_ray.core.schedule import Stage, Unit, count_kept, weigh_rounds
-from ckcv_ray.core.shown import present
 from ckcv_ray.engine.evaluate import Inputs, estimate_memory, evaluate_apart, share, warm_up
 from ckcv_ray.engine.queue import OWN_SECONDS, Queue, Rates, choose_batch_seconds
 from ckcv_ray.engine.race import BudgetQueue, describe_failures
 from ckcv_ray.engine.recorder import make_queue
 from ckcv_ray.engine.worker import may_end_process
-from ckcv_ray.errors import RunError, pluralize
+from ckcv_ray.errors import RunError, duration, format_percent, pluralize
 from ckcv_ray.records.record import Outcome
 from ckcv_ray.study.parts import MIN_HELD_OUT, Paper
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.study.study import Study, check_kind
 from ckcv_ray.tables.target import MIN_CLASSES
 from ckcv_ray.tables.task import Task
-from ckcv_ray.validation import MOST, integer, sequence
+from ckcv_ray.validation import MOST, Index, Values, integer, sequence
 
 MAX_UNLEARNED = 0.05  # probability that a class is never learned, from which on it is said
 FEW_PATHS = 3  # that could follow the first one

@@ -12,13 +12,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ckcv_ray.core.arrays import Index, Values
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.core.selection import select_settings
 from ckcv_ray.engine.queue import Batch, Progress, Queue
 from ckcv_ray.records.record import Failure
 from ckcv_ray.study.parts import EACH
 from ckcv_ray.study.problem import INNER, OUTER, PERMUTED, Problem
+from ckcv_ray.validation import Index, Values
 
 MAX_DIVIDED_SPLITS = 16  # up to which the paths of a split are separate units
 

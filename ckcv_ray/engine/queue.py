@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ckcv_ray.core.arrays import Values
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.records.record import Failure, Ledger, Outcome, Records, divide_records
 from ckcv_ray.study.problem import Candidate, Costs, Problem
+from ckcv_ray.validation import Values
 
 
 class Progress(NamedTuple):

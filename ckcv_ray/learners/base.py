@@ -21,12 +21,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ckcv_ray.core import options
-from ckcv_ray.core.arrays import Classes, Index, agree
 from ckcv_ray.core.measures import Kind, Measure, Output, Outputs
 from ckcv_ray.core.options import HasOptions, register_part
 from ckcv_ray.tables.columns import Rows
 from ckcv_ray.tables.task import Task
-from ckcv_ray.validation import MOST
+from ckcv_ray.validation import MOST, Classes, Index, agree
 
 COPIES = 4  # copies of a split's rows that a fit may hold at once
 Cells = dict[str, Any]  # of a row of a table of models, by column
@@ -247,7 +246,7 @@ class Codec(ABC, Generic[Fitted]):
 
         Args:
             a, b: the models.
-            rounding: how far their numbers may be apart, see ``core.arrays.agree``; at 0 they are equal in
+            rounding: how far their numbers may be apart, see ``validation.agree``; at 0 they are equal in
                 every bit.
         """
         return agree(self.write(a), self.write(b), rounding)

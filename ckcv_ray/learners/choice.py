@@ -17,7 +17,6 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 import pyarrow as pa
 
-from ckcv_ray.core.arrays import Index, agree
 from ckcv_ray.core.measures import Kind, Output, Outputs
 from ckcv_ray.core.options import get_values, option
 from ckcv_ray.errors import InputError
@@ -41,7 +40,7 @@ from ckcv_ray.learners.base import (
 from ckcv_ray.learners.steps import Balance, Encoder, Encoding, compute_share, draw_balanced
 from ckcv_ray.tables.columns import Rows
 from ckcv_ray.tables.task import Task
-from ckcv_ray.validation import MOST, integer, quote, sequence
+from ckcv_ray.validation import MOST, Index, agree, integer, quote, sequence
 
 LABEL = "learner"  # the hyperparameter, and the column, that names a learner
 ENCODER = "encoder"

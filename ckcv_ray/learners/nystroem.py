@@ -35,7 +35,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ckcv_ray.core.arrays import Index, Mask, Values
 from ckcv_ray.core.draws import make_seed_sequence
 from ckcv_ray.core.measures import Kind, Measure, Output
 from ckcv_ray.core.options import option
@@ -56,7 +55,7 @@ from ckcv_ray.learners.svm.learner import KernelMachine
 from ckcv_ray.learners.svm.problem import KERNEL, Scaling, fit_scaling, read_scaling
 from ckcv_ray.tables.columns import Label, Rows
 from ckcv_ray.tables.task import Task
-from ckcv_ray.validation import integer
+from ckcv_ray.validation import Index, Mask, Values, integer
 
 MAX_LANDMARKS = 10_000  # their kernel matrix takes 800 MB
 BATCH = 512  # rows of every matrix product: some kernels of BLAS round the last rows of others in another way

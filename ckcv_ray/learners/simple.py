@@ -24,7 +24,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ckcv_ray.core.arrays import Index, Values
 from ckcv_ray.core.measures import Kind, Output, Outputs
 from ckcv_ray.core.options import option
 from ckcv_ray.learners.base import (
@@ -42,7 +41,7 @@ from ckcv_ray.learners.base import (
 from ckcv_ray.learners.ensemble import judge
 from ckcv_ray.tables.columns import Rows
 from ckcv_ray.tables.task import Task
-from ckcv_ray.validation import grid
+from ckcv_ray.validation import Index, Values, grid
 
 
 class SimpleLearner(Learner):

@@ -26,14 +26,13 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ckcv_ray.core.arrays import Classes, Index, Values
 from ckcv_ray.core.draws import draw_seeds, make_seed_sequence
 from ckcv_ray.core.measures import LABEL_FORM, canonicalize, of_classes, to_text
 from ckcv_ray.core.options import Option
 from ckcv_ray.errors import InputError
 from ckcv_ray.tables.columns import Column, ColumnKind, Label, Rows, Schema
 from ckcv_ray.tables.task import Task
-from ckcv_ray.validation import read_as
+from ckcv_ray.validation import Classes, Index, Values, read_as
 
 NAME = "class_weight"
 EQUALLY = "equal"

@@ -19,17 +19,28 @@ from ckcv_ray.claims import quantity
 from ckcv_ray.claims.certificate import PROVISIONAL, Certificate, describe_equal_rows, describe_least
 from ckcv_ray.claims.error import describe_weights
 from ckcv_ray.claims.quantity import Claim, describe_intervals, format_ends
-from ckcv_ray.core import percent
-from ckcv_ray.core.arrays import ONE, Values
 from ckcv_ray.core.bounds.betting import bound_mean_loss
 from ckcv_ray.core.bounds.binomial import bound_both_sides, clopper_pearson
-from ckcv_ray.core.calibration import Calibration
 from ckcv_ray.core.intervals import INTERVALS, MISS
 from ckcv_ray.core.measures import Score
 from ckcv_ray.core.options import get_values, list_inside
-from ckcv_ray.core.percent import ceil_percent, format_level, format_percent, format_row, format_score
 from ckcv_ray.core.resampling.complete import Rotation
-from ckcv_ray.errors import cut, cut_list, plain, pluralize
+from ckcv_ray.errors import (
+    NOT_SET,
+    ceil_percent,
+    cut,
+    cut_list,
+    floor_percent,
+    format_about,
+    format_level,
+    format_number,
+    format_percent,
+    format_row,
+    format_score,
+    plain,
+    pluralize,
+    round_bound,
+)
 from ckcv_ray.learners.base import Setting
 from ckcv_ray.learners.sklearn.spec import list_foreign
 from ckcv_ray.learners.steps import EQUALLY, Balance
@@ -37,7 +48,7 @@ from ckcv_ray.records.candidates import per_k, per_learner
 from ckcv_ray.records.record import Failure
 from ckcv_ray.reports.templates import CAUTION, DETAILS, FIRST, PAGE, QUESTION, Fact, FactTable, Section
 from ckcv_ray.runs import scored
-from ckcv_ray.runs.judged import Judged, calibrate
+from ckcv_ray.runs.judged import Calibration, Judged, calibrate
 from ckcv_ray.runs.result import (
     Certified,
     Result,
@@ -55,7 +66,7 @@ from ckcv_ray.study.problem import Candidate, Problem, describe_setting
 from ckcv_ray.tables.columns import Column, ColumnKind, Label
 from ckcv_ray.tables.questions import describe_sorted
 from ckcv_ray.tables.task import Task
-from ckcv_ray.validation import quote
+from ckcv_ray.validation import ONE, Values, quote
 
 FOLDER = "RUN_FOLDER"  # stands for the folder in commands
 MAX_NAMED = 20  # columns, values or classes in a sentence
@@ -277,7 +288,7 @@ def drop_empty(
     heads: Sequence[str], rows: Sequence[Sequence[str]]
 ) -> tuple[list[str], list[tuple[str, ...]]]:
     """Return heads and rows of a table without the columns in which nothing is known."""
-    kept = [i for i in range(len(heads)) if not i or any(row[i] != percent.NOT_SET for row in rows)]
+    kept = [i for i in range(len(heads)) if not i or any(row[i] != NOT_SET for row in rows)]
     return [heads[i] for i in kept], [tuple(row[i] for i in kept) for row in rows]
 
 
@@ -306,7 +317,7 @@ def flatten(values: object, name: str = "") -> Iterator[Fact]:
 
 def _format_plain(value: object) -> str:
     if value is None or value == "":
-        return percent.NOT_SET
+        return NOT_SET
     if isinstance(value, bool):
         return "yes" if value else "no"
     form = ".12g" if isinstance(value, float) else "," if isinstance(value, int) else ""
@@ -585,7 +596,7 @@ def _advise(result: Certified) -> Iterator[str]:
     if c.n_held and not worthless:
         bound = expect(2 * c.n_held) if counted else error + (first.risk - error) / sqrt(2)
         condition = result.task.target.word(quantity.SAME_RATE, "if they are as far off as these")
-        more = f"{percent.format_about(2 * units)} {name}"
+        more = f"{format_about(2 * units)} {name}"
         yield f"with {more}: about {first.quantity.format(bound)}, {condition}"
 
 
@@ -884,7 +895,7 @@ def _tell_search(result: Certified) -> Iterator[Fact]:
     parts = f"{trained}, {c.n_select:,} to select, {c.n_select:,} to estimate"
     yield Fact("splits", f"{c.n_splits:,}, each of {parts}", DETAILS, c.n_splits)
     for row in learners if len(learners) > 1 else []:
-        came = f"L_MS at least {percent.floor_percent(row['lower_bound'])}"
+        came = f"L_MS at least {floor_percent(row['lower_bound'])}"
         if row["setting"] is not None:
             setting = {name: value for name, value in row["setting"].items() if name != "learner"}
             came = f"L_MS {ceil_percent(row['l_ms'])}, {Candidate(setting, row['k'])}"
@@ -912,10 +923,8 @@ def _tell_means(result: Certified) -> Iterator[Fact]:
     minimised = criterion.describe_minimised()
     if c.numbers is not None:
         scale, names = c.numbers["clip"], ("selected by", "estimated", "mean error")
-        write, average, level = percent.round_bound, percent.format_number, format_level(c.delta)
-        minimised = (
-            f"mean error, of which at most {percent.format_number(scale)} counts, with a {level} margin, "
-        )
+        write, average, level = round_bound, format_number, format_level(c.delta)
+        minimised = f"mean error, of which at most {format_number(scale)} counts, with a {level} margin, "
         minimised += "on the select sets (minimised)"
     yield Fact(names[0], f"{write(scale * c.l_ms)}, {minimised}", DETAILS, c.l_ms)
     yield Fact(names[1], f"{write(scale * c.l_ee)}, {criterion.estimated}", DETAILS, c.l_ee)
@@ -994,10 +1003,10 @@ def _tabulate_score(result: Scored, score: Score, settings: Sequence[SettingScor
         rows.append(
             (
                 entry.name,
-                f"{ranks[entry]}" if listed and ranks[entry] is not None else percent.NOT_SET,
+                f"{ranks[entry]}" if listed and ranks[entry] is not None else NOT_SET,
                 *map(format_score, (found.mean, found.deviation, found.error, found.pooled)),
-                f"{format_score(low)} to {format_score(high)}" if low == low else percent.NOT_SET,
-                ", ".join(f"{count} {what}" for count, what in lacking if count) or percent.NOT_SET,
+                f"{format_score(low)} to {format_score(high)}" if low == low else NOT_SET,
+                ", ".join(f"{count} {what}" for count, what in lacking if count) or NOT_SET,
             )
         )
     interval = f"approximate {format_level(MISS)}"
@@ -1016,10 +1025,7 @@ def _tabulate_splits(
 
 def _format_bounds(result: Scored, entry: Entry, score: Score) -> list[str]:
     bounds = result.bounds(entry, score).tolist()
-    return [
-        percent.NOT_SET if bound != bound else percent.round_bound(bound, up=not score.greater)
-        for bound in bounds
-    ]
+    return [NOT_SET if bound != bound else round_bound(bound, up=not score.greater) for bound in bounds]
 
 
 def _tell_tests(result: Scored, score: Score) -> Iterator[Fact]:
@@ -1031,7 +1037,7 @@ def _tell_tests(result: Scored, score: Score) -> Iterator[Fact]:
             yield Fact(entry.name, known, FIRST, test.p)
     for entry in result.entries if result.computed.n_splits == 1 else ():
         (bound,) = _format_bounds(result, entry, score)
-        if bound != percent.NOT_SET:
+        if bound != NOT_SET:
             said = f"{_name_side(score)} {bound} on new rows, with probability {100 * (1 - SCORE_DELTA):g} %"
             yield Fact(entry.name, said, FIRST)
     for entry, best, compared in scored.compare_entries(result, score):

@@ -13,18 +13,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ckcv_ray.core.arrays import Index, Values
 from ckcv_ray.core.intervals import MISS
 from ckcv_ray.core.measures import Score
-from ckcv_ray.core.percent import (
+from ckcv_ray.errors import (
     NOT_SET,
+    InputError,
     ceil_percent,
     floor_percent,
     format_level,
     format_percent,
     format_row,
+    pluralize,
+    printable,
 )
-from ckcv_ray.errors import InputError, pluralize, printable
 from ckcv_ray.records.candidates import per_k
 from ckcv_ray.runs.judged import (
     BY_BEST,
@@ -51,6 +52,7 @@ from ckcv_ray.runs.scored import (
     make_grid,
     shorten_setting,
 )
+from ckcv_ray.validation import Index, Values
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

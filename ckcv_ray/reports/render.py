@@ -15,9 +15,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ckcv_ray.core.percent import ceil_percent, format_level, format_percent
 from ckcv_ray.engine.forecast import Plan
-from ckcv_ray.errors import StoreError, pluralize
+from ckcv_ray.errors import StoreError, ceil_percent, format_level, format_percent, pluralize
 from ckcv_ray.records.judged import HELD_OUT, list_held_out_columns, read_outputs
 from ckcv_ray.reports.facts import FOLDER, facts, tell_failures
 from ckcv_ray.reports.figures import draw_performance, draw_scores, draw_search

@@ -25,8 +25,15 @@ from ckcv_ray.core.bounds import paired
 from ckcv_ray.core.bounds.binomial import check_delta
 from ckcv_ray.core.draws import JUDGED, Draws
 from ckcv_ray.core.measures import average_by_group
-from ckcv_ray.core.percent import ceil_percent, floor_percent, format_level, format_percent
-from ckcv_ray.errors import InputError, pluralize, write_option
+from ckcv_ray.errors import (
+    InputError,
+    ceil_percent,
+    floor_percent,
+    format_level,
+    format_percent,
+    pluralize,
+    write_option,
+)
 from ckcv_ray.runs.load import load
 from ckcv_ray.runs.result import Result
 from ckcv_ray.storage import formats, uses

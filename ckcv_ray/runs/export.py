@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from ckcv_ray.claims.rules import ONE_MODEL, Rule, find_member
-from ckcv_ray.core.percent import format_percent
-from ckcv_ray.errors import InputError, RunError
+from ckcv_ray.errors import InputError, RunError, format_percent
 from ckcv_ray.learners.base import Model
 from ckcv_ray.learners.choice import PreparedModel
 from ckcv_ray.learners.sklearn.store import FittedEstimator

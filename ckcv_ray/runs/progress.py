@@ -13,8 +13,8 @@ from math import isfinite
 from time import monotonic
 from typing import Any
 
-from ckcv_ray.core.percent import ceil_percent, duration, format_percent
 from ckcv_ray.engine.queue import Listener, Progress
+from ckcv_ray.errors import ceil_percent, duration, format_percent
 
 
 def describe_progress(progress: Progress, first: Progress, seconds: float) -> str:

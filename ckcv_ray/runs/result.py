@@ -15,12 +15,9 @@ from numpy.typing import ArrayLike, NDArray
 from ckcv_ray.claims.certificate import Certificate
 from ckcv_ray.claims.quantity import Acceptance, Claim, decide
 from ckcv_ray.claims.rules import ONE_MODEL, CutOff, Rule, find_member, parse_rule
-from ckcv_ray.core.arrays import Classes, Values
-from ckcv_ray.core.calibration import Calibration
 from ckcv_ray.core.measures import PROBABILITY, Outputs, make_score
-from ckcv_ray.core.percent import ceil_percent, format_level, format_number
-from ckcv_ray.core.shown import present
-from ckcv_ray.errors import InputError, explain_removed
+from ckcv_ray.core.options import present
+from ckcv_ray.errors import InputError, ceil_percent, explain_removed, format_level, format_number
 from ckcv_ray.learners.base import LEARNERS, ZOO, Setting
 from ckcv_ray.learners.ensemble import Ensemble, Models, Prediction
 from ckcv_ray.records.candidates import per_k, per_learner
@@ -30,7 +27,7 @@ from ckcv_ray.study.problem import Problem, describe_setting
 from ckcv_ray.study.study import MAX_SEED, AnyStudy, Study
 from ckcv_ray.tables.columns import Label, Rows
 from ckcv_ray.tables.task import Task, make_rows, make_scored_rows
-from ckcv_ray.validation import integer
+from ckcv_ray.validation import Classes, Values, integer
 
 if TYPE_CHECKING:
     from ckcv_ray.reports.figures import Plots
@@ -413,7 +410,7 @@ class Certified(Result):
         constant: Label | float = c.baseline.value or 0.0
         counts, test, level = tabulate_claimed(self), execution.get("test"), 1 - c.delta
         measured = [one.to_json() | {"low": a, "high": b, "level": level} for one, a, b in self.intervals]
-        found: Calibration | None = present("calibration", self)
+        found = present("calibration", self)
         bins = [each._asdict() | {"label": c.labels[each.label]} for each in (found.bins if found else ())]
         if self.task.classes:
             constant = c.labels[c.baseline.predicted]

@@ -20,7 +20,6 @@ from typing import NamedTuple, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ckcv_ray.core.arrays import Index
 from ckcv_ray.core.process import one_thread
 from ckcv_ray.core.resampling.base import take_splits
 from ckcv_ray.engine.backend import SERIAL, Session, session, start_backend, warn_once
@@ -46,7 +45,7 @@ from ckcv_ray.study.problem import Problem
 from ckcv_ray.study.study import AnyStudy, Execution, Procedure, Study, check_kind
 from ckcv_ray.tables.read import read_rows
 from ckcv_ray.tables.task import Task, TestRows, Words, hash_columns, make_test_rows, mix
-from ckcv_ray.validation import expect
+from ckcv_ray.validation import Index, expect
 
 MAX_LOOKED_AT, MAX_ROWS_THERE = 200, 1_000_000
 MAX_CHECK_SECONDS = 60.0  # for trying whether models can be stored, in the worker

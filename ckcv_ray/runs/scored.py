@@ -16,18 +16,16 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ckcv_ray.claims.rules import Rule, parse_rule
-from ckcv_ray.core.arrays import Index, Limits, Values
 from ckcv_ray.core.bounds.paired import Compared, compare_scores
 from ckcv_ray.core.draws import BEST_OF_ROWS, Draws
 from ckcv_ray.core.intervals import BBC, INTERVALS, LEVEL, bound_score, compute_interval, correct_best
 from ckcv_ray.core.measures import Score
-from ckcv_ray.core.percent import format_score
+from ckcv_ray.core.options import present
 from ckcv_ray.core.resampling.base import Term
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.core.selection import choose_setting
-from ckcv_ray.core.shown import present
 from ckcv_ray.engine.full import Scores
-from ckcv_ray.errors import InputError
+from ckcv_ray.errors import InputError, format_score
 from ckcv_ray.learners.base import Setting
 from ckcv_ray.learners.choice import LABEL
 from ckcv_ray.records.judged import read_outputs
@@ -36,7 +34,7 @@ from ckcv_ray.study.parts import EACH
 from ckcv_ray.study.problem import OUTER, check_interval_on, describe_setting
 from ckcv_ray.study.study import Procedure
 from ckcv_ray.tables.questions import Repeats, find_repeats
-from ckcv_ray.validation import check_choice
+from ckcv_ray.validation import Index, Limits, Values, check_choice
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

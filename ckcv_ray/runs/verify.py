@@ -28,7 +28,6 @@ from pyarrow import parquet
 from ckcv_ray import errors
 from ckcv_ray.claims.certify import certify
 from ckcv_ray.claims.judged import HeldOutPredictions
-from ckcv_ray.core.arrays import ROUNDING, agree
 from ckcv_ray.core.schedule import Unit, refits
 from ckcv_ray.core.selection import Leader
 from ckcv_ray.engine.evaluate import Inputs, evaluate_apart, fit_on_all_rows, fit_references, one_model, share
@@ -54,7 +53,7 @@ from ckcv_ray.study.problem import Problem
 from ckcv_ray.study.study import Execution
 from ckcv_ray.tables.named import read
 from ckcv_ray.tables.task import Task, TestRows, make_test_rows
-from ckcv_ray.validation import number
+from ckcv_ray.validation import ROUNDING, agree, number
 
 SECONDS = 3600.0  # that a verification may take: a folder that somebody else made may ask for any fits
 BEST, REFIT, FULL, REFERENCES = Models.__annotations__  # the names of the ensembles

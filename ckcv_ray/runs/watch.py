@@ -21,13 +21,20 @@ from numpy.typing import NDArray
 
 from ckcv_ray.claims.quantity import Claim
 from ckcv_ray.claims.rules import Rule
-from ckcv_ray.core.arrays import Classes, Limits, Values
 from ckcv_ray.core.bounds import betting
 from ckcv_ray.core.bounds.betting import Prior
 from ckcv_ray.core.bounds.binomial import check_delta
 from ckcv_ray.core.measures import average_by_group
-from ckcv_ray.core.percent import ceil_percent, floor_percent, format_level, format_percent
-from ckcv_ray.errors import InputError, StoreError, pluralize, write_row
+from ckcv_ray.errors import (
+    InputError,
+    StoreError,
+    ceil_percent,
+    floor_percent,
+    format_level,
+    format_percent,
+    pluralize,
+    write_row,
+)
 from ckcv_ray.runs.load import load_run
 from ckcv_ray.runs.result import Certified, bound_error
 from ckcv_ray.storage import formats
@@ -38,7 +45,7 @@ from ckcv_ray.study.parts import Holdout
 from ckcv_ray.tables.columns import Cells, Label, NewRows, list_distinct, suggest_column
 from ckcv_ray.tables.questions import count_repeated, find_known
 from ckcv_ray.tables.task import check_column, find_groups, join_copies
-from ckcv_ray.validation import expect, quote
+from ckcv_ray.validation import Classes, Limits, Values, expect, quote
 
 HOLDS, UNKNOWN, ALARM, UNCERTIFIED = "holds", "unknown", "alarm", "not_certified"
 LARGEST_LOG = 700.0  # exp of it is still a float

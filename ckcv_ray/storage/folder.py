@@ -36,7 +36,6 @@ import numpy as np
 import pyarrow as pa
 
 from ckcv_ray import errors
-from ckcv_ray.core.arrays import Index
 from ckcv_ray.core.resampling.base import Splits
 from ckcv_ray.errors import CKCVError, InputError, StoreError, convert_errors, cut, plain
 from ckcv_ray.learners.ensemble import Models
@@ -62,7 +61,7 @@ from ckcv_ray.study.study import AnyStudy, Procedure, Study, run_id
 from ckcv_ray.tables.columns import Schema
 from ckcv_ray.tables.limits import MAX_CELLS, MAX_TABLE_ROWS
 from ckcv_ray.tables.task import Provenance, Roles, Task
-from ckcv_ray.validation import Sha256, quote, read_as, suggest
+from ckcv_ray.validation import Index, Sha256, quote, read_as, suggest
 from ckcv_ray.version import VERSION
 
 STUDY, DATA, EXECUTION = formats.STUDY, "data.parquet", "execution.json"

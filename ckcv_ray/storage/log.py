@@ -18,7 +18,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ckcv_ray.core.arrays import ONE
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.errors import StoreError
 from ckcv_ray.learners.base import STATUSES
@@ -27,6 +26,7 @@ from ckcv_ray.storage import formats
 from ckcv_ray.storage.files import Files, ask_files
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.tables.limits import MAX_CELLS
+from ckcv_ray.validation import ONE
 
 LOG = "log/"
 PART = re.compile(r"log/part-([0-9a-f]{64})\.parquet")

@@ -15,7 +15,6 @@ from functools import cached_property, partial
 from typing import Any, ClassVar, NamedTuple, Self
 
 from ckcv_ray import validation
-from ckcv_ray.core.arrays import Index
 from ckcv_ray.core.draws import Draws, hold_out
 from ckcv_ray.core.options import HasOptions, Option, option
 from ckcv_ray.core.quantities import (
@@ -28,7 +27,7 @@ from ckcv_ray.core.quantities import (
     parse_subgroups,
 )
 from ckcv_ray.errors import InputError, explain_removed_option
-from ckcv_ray.validation import check_choice, expect, inner_share, number, quote, sequence
+from ckcv_ray.validation import Index, check_choice, expect, inner_share, number, quote, sequence
 
 ONE, EACH = "one", "each"
 RACE_WORK = 2.3e13  # units^3 times candidates, up to which "auto" races: 1,300 units, 143 settings, all k

@@ -20,7 +20,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ckcv_ray.core import measures
-from ckcv_ray.core.arrays import Index, Numbers
 from ckcv_ray.core.criteria import CLIP_IS, GROUPED, Criterion, MeanClippedError, UnitCounts, for_groups
 from ckcv_ray.core.draws import PART, PERMUTATIONS, Draws, order_held_out, permute_within
 from ckcv_ray.core.intervals import CORRECTED_T, INTERVALS
@@ -40,7 +39,7 @@ from ckcv_ray.tables.columns import ColumnKind, Rows, some
 from ckcv_ray.tables.subgroups import check_subgroups
 from ckcv_ray.tables.task import MIN_ROWS, Task, TestRows
 from ckcv_ray.tables.units import RowUnits
-from ckcv_ray.validation import expect
+from ckcv_ray.validation import Index, Numbers, expect
 
 VOTE = CLAIMS[-1]
 SAME_SCORE = "constant"  # the learner whose score is the same for every row

@@ -37,8 +37,16 @@ from ckcv_ray.core.options import (
 )
 from ckcv_ray.core.resampling.base import Resampling
 from ckcv_ray.core.resampling.complete import AUTO, Complete
-from ckcv_ray.core.resampling.folds import ForwardSplits, NestedSplits, read_gap
-from ckcv_ray.core.resampling.parse import CERTIFIABLE, FORMS, RESAMPLINGS, add_strata, parse_resampling
+from ckcv_ray.core.resampling.folds import (
+    CERTIFIABLE,
+    FORMS,
+    RESAMPLINGS,
+    ForwardSplits,
+    NestedSplits,
+    add_strata,
+    parse_resampling,
+    read_gap,
+)
 from ckcv_ray.core.selection import BEST_MEAN, check_choose
 from ckcv_ray.errors import InputError, cut, explain_removed_option
 from ckcv_ray.learners.base import ALL, ANY, CHOICE, DEFAULT, LEARNERS, ZOO, Learner

@@ -23,10 +23,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyarrow import csv
 
-from ckcv_ray.core.arrays import Index, Values
 from ckcv_ray.errors import InputError, pluralize, write_option
 from ckcv_ray.tables.limits import SPARSE, check_text, decimal_mark, find_withheld
-from ckcv_ray.validation import quote, read_as, suggest
+from ckcv_ray.validation import Index, Values, quote, read_as, suggest
 
 MIN_GROUPS = 6
 MAX_CLASSES = 1_000

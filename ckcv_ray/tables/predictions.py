@@ -11,7 +11,6 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from ckcv_ray.core.arrays import Mask, Numbers, Values
 from ckcv_ray.core.quantities import parse_subgroup
 from ckcv_ray.errors import InputError, pluralize, write_option
 from ckcv_ray.tables.columns import NOTHING_ASKED, Cells, Label, Schema, canonical_text, read_numbers
@@ -28,6 +27,7 @@ from ckcv_ray.tables.task import (
     mix,
 )
 from ckcv_ray.tables.units import Units, Weighting
+from ckcv_ray.validation import Mask, Numbers, Values
 
 MIN_GROUPS = 2
 ANOTHER = "(another class)"  # which no row has, and which is never predicted

@@ -7,12 +7,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ckcv_ray.core.arrays import Values
 from ckcv_ray.core.quantities import Subgroups, parse_subgroup
 from ckcv_ray.errors import InputError, cut
 from ckcv_ray.tables.columns import ColumnKind, Rows
 from ckcv_ray.tables.task import Task
-from ckcv_ray.validation import quote
+from ckcv_ray.validation import Values, quote
 
 USUAL_BINS = 4
 MAX_SUBGROUPS = 200  # of a column

@@ -17,7 +17,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ckcv_ray.core.arrays import Classes, Index, Mask, Values
 from ckcv_ray.core.measures import LABEL, PROBABILITY, RANK, VALUE, Kind, Output
 from ckcv_ray.errors import InputError, cut, cut_list, pluralize, write_option
 from ckcv_ray.tables.columns import (
@@ -40,7 +39,7 @@ from ckcv_ray.tables.columns import (
     some,
 )
 from ckcv_ray.tables.limits import MAX_TABLE_BYTES
-from ckcv_ray.validation import check_choice
+from ckcv_ray.validation import Classes, Index, Mask, Values, check_choice
 
 MIN_OF_CLASS = 2
 MIN_CLASSES = 2

@@ -34,7 +34,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
-from ckcv_ray.core.arrays import Classes, Index, Values
 from ckcv_ray.core.resampling.base import Strata
 from ckcv_ray.errors import InputError, pluralize, write_option
 from ckcv_ray.tables.columns import (
@@ -99,7 +98,7 @@ from ckcv_ray.tables.units import (
     ask_about_groups,
     is_row_number,
 )
-from ckcv_ray.validation import as_array, expect, quote, sequence
+from ckcv_ray.validation import Classes, Index, Values, as_array, expect, quote, sequence
 
 
 def _make_column(name: str, values: object, n: int) -> pa.Array:

@@ -30,7 +30,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ckcv_ray.core.arrays import Classes, Index, Mask, Values
 from ckcv_ray.core.measures import Losses
 from ckcv_ray.core.resampling.base import Strata
 from ckcv_ray.errors import InputError, pluralize, write_option, write_row
@@ -54,7 +53,7 @@ from ckcv_ray.tables.columns import (
     read_numbers,
     without_gaps,
 )
-from ckcv_ray.validation import quote
+from ckcv_ray.validation import Classes, Index, Mask, Values, quote
 
 RowUnits = NDArray[np.intp]
 GROUP_NAMES = ("group", "groups", "group_of_row")

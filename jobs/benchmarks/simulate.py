@@ -28,7 +28,6 @@ import ray
 import typer
 
 from ckcv_ray import Execution, Study, read_task
-from ckcv_ray.core.arrays import Values
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.engine.backend import session
 from ckcv_ray.engine.evaluate import Evaluated, _records, evaluate, share
@@ -38,7 +37,7 @@ from ckcv_ray.engine.race import RaceQueue
 from ckcv_ray.engine.ray_backend import IN_FLIGHT, RayBackend
 from ckcv_ray.records.record import Outcome
 from ckcv_ray.study.problem import Problem
-from ckcv_ray.validation import parse_folds
+from ckcv_ray.validation import Values, parse_folds
 
 TRIED = 200  # batches that are sent to be measured
 CALLS = 30  # calls of which the median counts

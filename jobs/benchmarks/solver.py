@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 from sklearn.svm import SVC
 
 from ckcv_ray import Study, read_task
-from ckcv_ray.core.arrays import Classes
 from ckcv_ray.core.process import one_thread
 from ckcv_ray.core.resampling.base import Split
 from ckcv_ray.core.schedule import Stage, Unit
@@ -31,6 +30,7 @@ from ckcv_ray.learners.svm.learner import GaussianSVM
 from ckcv_ray.learners.svm.path import path
 from ckcv_ray.learners.svm.problem import Options, fit_scaling
 from ckcv_ray.study.problem import Problem
+from ckcv_ray.validation import Classes
 from jobs.benchmarks import libsvm
 from jobs.benchmarks.baselines import reach
 from jobs.frame import (

@@ -9,7 +9,7 @@ from conftest import unwrap
 
 from ckcv_ray import Result, Study, Task
 from ckcv_ray.claims.certificate import Constants
-from ckcv_ray.core.percent import ceil_percent
+from ckcv_ray.errors import ceil_percent
 
 CONSTANT = SMALL.replace(C=(1e-3,), gamma=(1e-3,), k=3)  # too little weight on the rows to learn anything
 

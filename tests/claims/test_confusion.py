@@ -12,8 +12,7 @@ from claimed import read_again, run
 
 from ckcv_ray import Result, Study, Task, load_run
 from ckcv_ray.claims.certify import count_confusion
-from ckcv_ray.core.percent import format_percent
-from ckcv_ray.errors import RunError
+from ckcv_ray.errors import RunError, format_percent
 from ckcv_ray.learners.base import Predicted
 from ckcv_ray.learners.ensemble import Ensemble
 from ckcv_ray.reports.render import make_page

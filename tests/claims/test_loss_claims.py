@@ -17,11 +17,11 @@ from ckcv_ray.claims.certify import compute_baselines
 from ckcv_ray.claims.numbers import Clipped, Within
 from ckcv_ray.claims.quantity import Claim
 from ckcv_ray.claims.rules import Rule
-from ckcv_ray.core.arrays import ONE
 from ckcv_ray.core.bounds.betting import bound_mean_loss
 from ckcv_ray.core.measures import ClippedErrors
-from ckcv_ray.core.percent import format_number
+from ckcv_ray.errors import format_number
 from ckcv_ray.study.problem import Problem
+from ckcv_ray.validation import ONE
 
 N = 120
 RNG = np.random.default_rng(3)

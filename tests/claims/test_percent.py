@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import ckcv_ray
-from ckcv_ray.core.percent import ceil_percent, floor_percent, format_level, format_percent
+from ckcv_ray.errors import ceil_percent, floor_percent, format_level, format_percent
 
 PACKAGE = Path(ckcv_ray.__file__).parent
 

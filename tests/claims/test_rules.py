@@ -6,8 +6,7 @@ from claimed import SMALL, run
 from conftest import blobs
 
 from ckcv_ray.claims.rules import BY, Rule, parse_rule
-from ckcv_ray.core.percent import ceil_percent
-from ckcv_ray.errors import InputError
+from ckcv_ray.errors import InputError, ceil_percent
 
 
 @pytest.fixture(scope="module")

@@ -31,7 +31,6 @@ from moved import last_place, more, moved
 from numpy.typing import NDArray
 from pyarrow import parquet
 
-from ckcv_ray.core.arrays import Classes
 from ckcv_ray.core.draws import Draws
 from ckcv_ray.core.measures import ZERO_ONE, Kind, Measure, Output, ZeroOne
 from ckcv_ray.core.options import get_values, options
@@ -49,6 +48,7 @@ from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.study.study import SLOTS, Execution, Study
 from ckcv_ray.tables.task import Task
+from ckcv_ray.validation import Classes
 
 FILES = (
     "candidates.parquet",

@@ -16,6 +16,7 @@ from ckcv_ray import Execution, InputError, Study, evaluate, load_scores
 from ckcv_ray.core.draws import Draws
 from ckcv_ray.core.resampling.base import BY_POSITION, EMPTY, NOT_DRAWN, Resampling, Split, Splits, Strata
 from ckcv_ray.core.resampling.folds import (
+    FORMS,
     ColumnFolds,
     DrawnFolds,
     ForwardSplits,
@@ -23,8 +24,10 @@ from ckcv_ray.core.resampling.folds import (
     LeaveOneOut,
     NestedSplits,
     RepeatedKFold,
+    add_strata,
+    parse_resampling,
+    register_resampling,
 )
-from ckcv_ray.core.resampling.parse import FORMS, add_strata, parse_resampling, register_resampling
 from ckcv_ray.extend import Bootstrap, Bootstrap632, OptimismBootstrap, SingleSplit, Subsampling
 from ckcv_ray.runs.scored import explain_no_bound
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ckcv_ray.core.calibration import MIN_ROWS, Bin, Calibration, make_bins
+from ckcv_ray.runs.judged import MIN_ROWS, Bin, Calibration, make_bins
 
 DELTA = 0.05
 TEN = np.ones(10)

@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import beta
 
-from ckcv_ray.core.arrays import ONE
 from ckcv_ray.core.bounds.binomial import clopper_pearson
 from ckcv_ray.core.criteria import (
     Balanced,
@@ -23,6 +22,7 @@ from ckcv_ray.core.criteria import (
     for_groups,
 )
 from ckcv_ray.errors import InputError
+from ckcv_ray.validation import ONE
 
 repeatable = settings(derandomize=True, deadline=None, max_examples=limit_examples(60))
 deltas = st.sampled_from([0.5, 0.05, 1e-4, 1e-12])

@@ -16,9 +16,9 @@ from scipy.optimize import linprog
 from scipy.sparse import csr_array, eye_array, kron, vstack
 from scipy.stats import binom
 
-from ckcv_ray.core.arrays import ONE
 from ckcv_ray.core.bounds.betting import bound_mean_loss
 from ckcv_ray.core.bounds.binomial import bound_table, catoni, make_safe_table
+from ckcv_ray.validation import ONE
 
 DELTA = 0.05
 GRID = np.array([0.0, 0.5, 1.0])  # losses

@@ -5,9 +5,9 @@ from itertools import product
 import numpy as np
 import pytest
 
-from ckcv_ray.core.arrays import ONE
 from ckcv_ray.core.bounds.betting import average_safe, bound_mean_loss, choose_loss_method, make_concave_table
 from ckcv_ray.core.bounds.binomial import MAX_CHECKED, catoni, find_safe_level, make_safe_table
+from ckcv_ray.validation import ONE
 
 SIZES = [1, 2, 7, 33, 133, 850, 6_000]
 

@@ -10,8 +10,8 @@ from conftest import limit_examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ckcv_ray.core.arrays import ONE
 from ckcv_ray.core.measures import GRAIN, UNDECIDED, ZERO_ONE, ClippedErrors, ZeroOne
+from ckcv_ray.validation import ONE
 
 
 @st.composite

@@ -9,7 +9,7 @@ import pytest
 from data_sets import SETS
 from gallery import GALLERY
 
-from ckcv_ray.core.resampling.parse import RESAMPLINGS
+from ckcv_ray.core.resampling.folds import RESAMPLINGS
 from ckcv_ray.learners import BUILT_IN
 from ckcv_ray.learners.choice import Choice
 from ckcv_ray.study.study import SLOTS

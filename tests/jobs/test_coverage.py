@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import typer
 
-from ckcv_ray.core.arrays import Limits
+from ckcv_ray.validation import Limits
 from jobs.paper import cells, interval_coverage, live_streams
 from jobs.paper.interval_coverage import Line, Run, compute_run, summarize
 from jobs.paper.live_streams import judge_block, judge_scene

@@ -11,10 +11,10 @@ from learner_contract import ROUNDING, check_rounding
 from untidy import untidy
 
 from ckcv_ray import Study
-from ckcv_ray.core.arrays import agree
 from ckcv_ray.learners.base import LEARNERS
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.tables.task import Roles, Task
+from ckcv_ray.validation import agree
 
 
 def test_models_of_categories_and_of_numbers_are_the_same_within_rounding() -> None:

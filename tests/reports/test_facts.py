@@ -18,7 +18,7 @@ from pages import Page
 
 from ckcv_ray import Certified, Job, Result, Scored, Study, Task, load_run, verify
 from ckcv_ray.core.bounds.binomial import clopper_pearson
-from ckcv_ray.core.percent import ceil_percent
+from ckcv_ray.errors import ceil_percent
 from ckcv_ray.reports.facts import FOLDER, facts
 from ckcv_ray.reports.render import make_markdown, make_page
 from ckcv_ray.reports.templates import CAUTION, DETAILS, FIRST, LINE_WIDTH, Fact, Section, escape_markdown

@@ -11,7 +11,7 @@ from conftest import blobs
 from matplotlib.figure import Figure
 
 from ckcv_ray import InputError, Result, Study, evaluate, run
-from ckcv_ray.core.percent import ceil_percent, floor_percent
+from ckcv_ray.errors import ceil_percent, floor_percent
 from ckcv_ray.reports import figures
 from ckcv_ray.reports.figures import Chart, Mark, Picture, Scale, Tiles, write_svg
 from ckcv_ray.runs.judged import judge_rows

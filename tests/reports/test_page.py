@@ -23,7 +23,7 @@ from matplotlib.image import imread
 from pages import FORBIDDEN, HOSTILE, Page
 
 from ckcv_ray import evaluate, load_run
-from ckcv_ray.core.percent import ceil_percent
+from ckcv_ray.errors import ceil_percent
 from ckcv_ray.reports.render import make_page
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.runs.verify import verify

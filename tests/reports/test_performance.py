@@ -13,13 +13,13 @@ from sklearn import metrics
 
 from ckcv_ray import Result, Study, Task, evaluate, load_run
 from ckcv_ray.claims.predictive import NetBenefit
-from ckcv_ray.core.calibration import make_bins
 from ckcv_ray.errors import StoreError
 from ckcv_ray.learners.base import Predicted
 from ckcv_ray.records.judged import HELD_OUT, list_held_out_columns
 from ckcv_ray.reports.figures import draw_performance
 from ckcv_ray.reports.render import make_markdown, make_page, read_judged
 from ckcv_ray.runs import judged as judging
+from ckcv_ray.runs.judged import make_bins
 from ckcv_ray.runs.result import compute_probabilities, tabulate_predictions
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.runs.scored import find_kept

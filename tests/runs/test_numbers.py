@@ -8,8 +8,8 @@ from sklearn.linear_model import Ridge as SklearnRidge
 
 from ckcv_ray import InputError, Study, TestRows, load_run, run, verify
 from ckcv_ray.cli.report import fill_form
-from ckcv_ray.core.percent import round_bound
 from ckcv_ray.core.schedule import Stage
+from ckcv_ray.errors import round_bound
 from ckcv_ray.learners.ensemble import predict_numbers
 from ckcv_ray.reports.facts import facts
 from ckcv_ray.reports.render import make_page

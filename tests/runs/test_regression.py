@@ -15,7 +15,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler, TargetEncoder
 
 from ckcv_ray import Execution, Procedure, evaluate, load_scores
-from ckcv_ray.core.arrays import ONE
 from ckcv_ray.core.intervals import bound_score
 from ckcv_ray.core.measures import Kind, Outputs, make_score
 from ckcv_ray.core.schedule import Stage
@@ -23,6 +22,7 @@ from ckcv_ray.learners.simple import Ridge
 from ckcv_ray.learners.steps import Categories, Encoding
 from ckcv_ray.study.problem import OUTER, Problem
 from ckcv_ray.tables.task import Task
+from ckcv_ray.validation import ONE
 
 SERIAL = Execution("serial")
 X, Y = load_diabetes(return_X_y=True)

@@ -17,11 +17,10 @@ from typing import Any, ClassVar, NamedTuple, Self, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ckcv_ray.core.arrays import Counts, Index, Values
 from ckcv_ray.core.draws import Draws
 from ckcv_ray.core.options import HasOptions, Option, option
 from ckcv_ray.errors import InputError
-from ckcv_ray.validation import as_array, boolean, integer, quote
+from ckcv_ray.validation import Counts, Index, Values, as_array, boolean, integer, quote
 
 MAX_SPLITS = 1_000_000
 FITTED_ON = "some splits score rows that they fit on"

@@ -1,21 +1,34 @@
-"""Resamplings whose splits take turns: folds, single rows that are left out, and folds inside folds."""
+"""Resamplings whose splits take turns: folds, single rows that are left out, and folds inside folds.
 
-from collections.abc import Mapping
+Here is also what text names: any resampling, and two that are made of others.
+"""
+
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
+from inspect import signature
 from math import inf
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
-from ckcv_ray.core.arrays import Index
 from ckcv_ray.core.draws import Draws
-from ckcv_ray.core.options import option
-from ckcv_ray.core.resampling import base
-from ckcv_ray.core.resampling.base import EMPTY, FoldSize, Resampling, Split, Strata
-from ckcv_ray.errors import InputError, pluralize
-from ckcv_ray.validation import MOST, check_choice, integer, number, parse_seconds, text
+from ckcv_ray.core.options import option, options, register_part
+from ckcv_ray.core.resampling import base, complete, drawn
+from ckcv_ray.core.resampling.base import EMPTY, FoldSize, Resampling, Split, Splits, Strata
+from ckcv_ray.errors import InputError, explain_removed_option, pluralize
+from ckcv_ray.validation import (
+    MOST,
+    Index,
+    check_choice,
+    integer,
+    number,
+    parse_seconds,
+    quote,
+    suggest,
+    text,
+)
 
 MAX_NESTED = 10_000
 MAX_EMPTY = 3.0  # folds expected to be empty, up to which folds are drawn until none is
@@ -344,3 +357,101 @@ def deal_groups(class_rows: bytes, order: bytes, folds: int) -> Index:
         held[best] += added
     fold.setflags(write=False)
     return fold
+
+
+Kind = TypeVar("Kind", bound=type[Resampling])
+RESAMPLINGS: dict[str, Any] = {
+    kind.name: kind
+    for kind in (
+        complete.Complete,
+        complete.Rotation,
+        drawn.SingleSplit,
+        KFold,
+        RepeatedKFold,
+        DrawnFolds,
+        ForwardSplits,
+        ColumnFolds,
+        LeaveOneOut,
+        drawn.Subsampling,
+        drawn.Bootstrap,
+        drawn.Bootstrap632,
+        drawn.Bootstrap632Plus,
+        drawn.OptimismBootstrap,
+        NestedSplits,
+        Splits,
+    )
+}
+CERTIFIABLE = {name: kind for name, kind in RESAMPLINGS.items() if kind.selects}
+NESTED: dict[str, Callable[..., NestedSplits]] = {
+    "nested_halves": lambda k=5: NestedSplits(KFold(k), drawn.SingleSplit(0.5)),
+    "nested": lambda outer=5, inner=5: NestedSplits(KFold(outer), KFold(inner)),
+}
+FORMS = (
+    "holdout:0.3, kfold:10, kfold:4:last, repeated_kfold:10x5, drawn_folds:10, time:5, time:5:2, "
+    "column:fold, loo, subsampling:50:0.25, bootstrap:50, bootstrap632:50, bootstrap632plus:50, "
+    "optimism:50, nested_halves:5, nested:5:3"
+)
+
+
+def register_resampling(kind: Kind) -> Kind:
+    """Register a resampling under its name, by which text and the files of a run refer to it; a decorator.
+
+    Raises:
+        InputError: another resampling has that name.
+    """
+    return register_part(kind, RESAMPLINGS)
+
+
+def parse_resampling(text: str) -> Resampling:
+    """Return the resampling that text such as kfold:10 names; values that are left out have defaults.
+
+    Raises:
+        InputError: it names none, or a value is out of range.
+    """
+    name, _, rest = text.strip().partition(":") if isinstance(text, str) else ("", "", "")
+    kind = RESAMPLINGS.get(name)
+    make: Any = NESTED.get(name, kind)
+    if make is None or make is Splits:
+        if gone := explain_removed_option("resampling", name):
+            raise InputError(gone)
+        raise InputError(
+            f"resampling={quote(text)} is not known: expected {FORMS}; with a certification "
+            f"{', '.join(CERTIFIABLE)}{suggest(name, RESAMPLINGS)}"
+        )
+    words = rest.split(kind.separator if kind else ":") if rest else []
+    fields = kind.words.get(words[-1], {}) if kind and words else {}
+    words = words[:-1] if fields else words
+    if len(words) > len(signature(make).parameters if name in NESTED else make.in_text):
+        raise InputError(f"resampling={text!r} has more values than {name} takes: expected {FORMS}")
+    try:
+        parse = str if kind is ColumnFolds else _parse_number
+        resampling: Resampling = make(*map(parse, words), **fields)
+    except InputError as error:
+        raise InputError(f"resampling={quote(text)}: {error}") from None
+    return resampling
+
+
+def _parse_number(word: str) -> float:
+    try:
+        return int(word) if word.strip().lstrip("+-").isdigit() else float(word)
+    except ValueError:
+        raise InputError(f"{word!r} is no number: expected a resampling such as {FORMS}") from None
+
+
+def add_strata(resampling: Resampling) -> Resampling:
+    """Return a resampling that gives each part the same share of every class.
+
+    Raises:
+        InputError: there is no such form of it.
+    """
+    if isinstance(resampling, NestedSplits):
+        return NestedSplits(add_strata(resampling.outer), add_strata(resampling.inner))
+    if "stratify" not in options(resampling):
+        able = [name for name, kind in RESAMPLINGS.items() if "stratify" in options(kind)]
+        raise InputError(f"stratify is for {', '.join(able)}, not {resampling.name}: leave it out")
+    if isinstance(resampling, KFold) and resampling.remainder == "last":
+        raise InputError(
+            "stratify deals rows to the folds in turn, so no fold takes the rest: leave it out, or choose "
+            f"kfold:{resampling.folds}"
+        )
+    return replace(resampling, stratify=True)  # type: ignore[type-var]

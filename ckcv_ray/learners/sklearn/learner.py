@@ -23,7 +23,6 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from ckcv_ray.core.arrays import Classes
 from ckcv_ray.core.measures import Kind
 from ckcv_ray.core.options import Option, option
 from ckcv_ray.errors import AbsentError, InputError
@@ -49,7 +48,7 @@ from ckcv_ray.learners.sklearn.store import last_step, unpack
 from ckcv_ray.learners.steps import BALANCED, CLASS_WEIGHT, EQUALLY, NAME, compute_weights, match_labels
 from ckcv_ray.tables.columns import Column, Label, Schema, some
 from ckcv_ray.tables.task import Task
-from ckcv_ray.validation import check_choice, quote, suggest
+from ckcv_ray.validation import Classes, check_choice, quote, suggest
 
 COLUMN_TRANSFORMER, PIPELINE = "sklearn.compose:ColumnTransformer", "sklearn.pipeline:Pipeline"
 TRANSFORMERS = "transformers"

@@ -17,8 +17,6 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ckcv_ray.core.arrays import Classes, Index
-from ckcv_ray.core.arrays import Values as Numbers
 from ckcv_ray.core.draws import draw_seeds, make_seed_sequence
 from ckcv_ray.core.measures import Kind, Measure, Output
 from ckcv_ray.core.options import Option, option, thin_values
@@ -52,7 +50,8 @@ from ckcv_ray.learners.sklearn.store import (
 )
 from ckcv_ray.tables.columns import Rows
 from ckcv_ray.tables.task import Task
-from ckcv_ray.validation import integer
+from ckcv_ray.validation import Classes, Index, integer
+from ckcv_ray.validation import Values as Numbers
 
 CLASS_KINDS = frozenset({Kind.BINARY, Kind.MULTICLASS})
 NUMBER_KINDS = frozenset({Kind.REGRESSION})

@@ -29,7 +29,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ckcv_ray.core.arrays import Classes, Numbers, agree
 from ckcv_ray.core.measures import Output, Outputs
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.base import (
@@ -64,7 +63,7 @@ from ckcv_ray.learners.sklearn.spec import (
 )
 from ckcv_ray.tables.columns import Rows
 from ckcv_ray.tables.task import Task
-from ckcv_ray.validation import quote
+from ckcv_ray.validation import Classes, Numbers, agree, quote
 
 SCHEMA_FILE = "schema.json"
 SUFFIX = ".npy"

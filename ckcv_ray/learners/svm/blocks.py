@@ -20,7 +20,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ckcv_ray.core.arrays import Index
 from ckcv_ray.learners.svm import decomposition, path
 from ckcv_ray.learners.svm.decomposition import BLOCK
 from ckcv_ray.learners.svm.kernels import (
@@ -45,6 +44,7 @@ from ckcv_ray.learners.svm.problem import (
     round_up,
     scratch,
 )
+from ckcv_ray.validation import Index
 
 DENSE_BYTES = 1 << 31
 WHOLE_BYTES = 1 << 31

@@ -25,7 +25,6 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ckcv_ray.core.arrays import Classes
 from ckcv_ray.core.measures import UNDECIDED as NEITHER
 from ckcv_ray.core.process import one_thread
 from ckcv_ray.learners.base import Model, Predicted
@@ -33,6 +32,7 @@ from ckcv_ray.learners.svm.compile import FAST, compile_listed, load_code, wide
 from ckcv_ray.learners.svm.kernels import RowIndex, compute_distances, gaussian
 from ckcv_ray.learners.svm.problem import Matrix, Scaling, Solutions, Vector, writable
 from ckcv_ray.tables.columns import Rows
+from ckcv_ray.validation import Classes
 
 UNDECIDED_WIDTH = 1e-9  # this close to zero, rounding would decide the label: an error
 

@@ -28,7 +28,6 @@ import pyarrow as pa
 from numba import boolean, float32, float64, int64, typeof, types
 from numpy.typing import NDArray
 
-from ckcv_ray.core.arrays import Classes, Index
 from ckcv_ray.core.measures import Measure
 from ckcv_ray.learners.base import Cells, Codec, Trainer
 from ckcv_ray.learners.steps import compute_weights
@@ -55,6 +54,7 @@ from ckcv_ray.learners.svm.problem import (
 )
 from ckcv_ray.tables.columns import Rows
 from ckcv_ray.tables.task import Task
+from ckcv_ray.validation import Classes, Index
 
 SHARED_BYTES = 1 << 29
 SHARED_WIDE_BYTES = 1 << 30  # where computing distances takes longer than gathering them
