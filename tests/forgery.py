@@ -35,8 +35,8 @@ from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.runs.scored import Scored
 from ckcv_ray.runs.verify import verify
+from ckcv_ray.storage.files import to_json
 from ckcv_ray.storage.folder import RunFolder, hash_results, make_results
-from ckcv_ray.storage.formats import to_json
 from ckcv_ray.storage.log import Log, name_part
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.study.study import Execution, Procedure, Study

@@ -11,7 +11,7 @@ from ckcv_ray.runs.load import load
 from ckcv_ray.runs.result import Certified, Result, find_quoted
 from ckcv_ray.runs.scored import Scored, rank_entries
 from ckcv_ray.storage.files import find_run_folders
-from ckcv_ray.storage.folder import STUDY, RunFolder
+from ckcv_ray.storage.folder import RunFolder
 
 
 class ListedRun(NamedTuple):
@@ -40,7 +40,7 @@ def list_runs(place: str | PathLike[str]) -> list[ListedRun]:
     Raises:
         InputError: there is no such folder.
     """
-    listed = [_describe_folder(folder, date) for folder, date in find_run_folders(place, STUDY)]
+    listed = [_describe_folder(folder, date) for folder, date in find_run_folders(place)]
     return sorted(listed, key=lambda run: run.date, reverse=True)
 
 

@@ -23,8 +23,8 @@ from ckcv_ray.errors import InputError, StoreError
 from ckcv_ray.learners.base import ANY
 from ckcv_ray.learners.sklearn.learner import BOOSTING
 from ckcv_ray.learners.sklearn.spec import BOOSTERS
-from ckcv_ray.storage.files import open_files
-from ckcv_ray.storage.folder import STUDY, RunFolder
+from ckcv_ray.storage.files import STUDY, open_files
+from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.study.study import AnyStudy, Execution, Procedure, Study, list_parts, read_toml
 from ckcv_ray.tables.objects import is_address, parse_address
 from ckcv_ray.validation import as_path, boolean

@@ -36,7 +36,7 @@ from ckcv_ray.runs.judged import NOT_CLAIMED, SEE, Judged, judge_rows
 from ckcv_ray.runs.load import load, replay
 from ckcv_ray.runs.result import Certified, Result, format_setting
 from ckcv_ray.runs.scored import Scored, find_kept
-from ckcv_ray.storage import formats
+from ckcv_ray.storage.files import read_table
 from ckcv_ray.storage.folder import MANIFEST, RunFolder
 from ckcv_ray.storage.pages import check_page, write_report
 
@@ -160,7 +160,7 @@ def make_page(
         failures = scored.computed.failures
         if scored.study.save_predictions:
             columns = list_held_out_columns(result.problem)
-            held_out = formats.read_table(run.files, HELD_OUT, result.run_id, columns)
+            held_out = read_table(run.files, HELD_OUT, result.run_id, columns)
             judged = read_judged(scored, held_out)
         pictures = {f"score-{score.name}": [*draw_scores(scored, score)] for score in scored.scores}
     pictures["performance"] = [*draw_performance(result, judged)]

@@ -36,7 +36,7 @@ from ckcv_ray.errors import (
 )
 from ckcv_ray.runs.load import load
 from ckcv_ray.runs.result import Result
-from ckcv_ray.storage import formats, uses
+from ckcv_ray.storage import pieces
 from ckcv_ray.storage.files import Files
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.tables.columns import NewRows, declare_cells
@@ -49,7 +49,7 @@ from ckcv_ray.validation import inner_share, integer
 class Counted(NamedTuple):
     """A use that was counted."""
 
-    use: uses.Use
+    use: pieces.Use
     number: int  # of this use among all of the same rows, from 1
     repeated: bool  # whether the same comparison was made before, which is the same use
     places: tuple[str, ...]  # files that have it
@@ -83,14 +83,14 @@ class Counted(NamedTuple):
         }
 
 
-def _count_use(use: uses.Use, runs: list[Files], ledger: str | PathLike[str] | None) -> Counted:
+def _count_use(use: pieces.Use, runs: list[Files], ledger: str | PathLike[str] | None) -> Counted:
     """Count a use in the folders of the runs, or in a file of its own, in which nobody counts meanwhile."""
-    places = [(files, uses.USES) for files in runs]
+    places = [(files, pieces.USES) for files in runs]
     if ledger is not None:
-        places.append(formats.locate_elsewhere("ledger", ledger, runs, uses.USES))
+        places.append(pieces.locate_elsewhere("ledger", ledger, runs, pieces.USES))
         places[-1][0].check_writable()
-    read = [(place, uses.read_uses(*place)) for place in places]
-    linked = uses.list_linked(use, dict.fromkeys(earlier for _, found in read for earlier in found))
+    read = [(place, pieces.read_uses(*place)) for place in places]
+    linked = pieces.list_linked(use, dict.fromkeys(earlier for _, found in read for earlier in found))
     same = [position for position, earlier in enumerate(linked) if use.repeats(earlier)]
     number = same[0] + 1 if same else len(linked) + 1
     _check_shares(use, number, linked)
@@ -107,12 +107,12 @@ def _count_use(use: uses.Use, runs: list[Files], ledger: str | PathLike[str] | N
             "written: name a file with --ledger"
         )
     for (files, name), found in counting:
-        uses.append_use(files, use, name, found)
+        pieces.append_use(files, use, name, found)
     written = tuple(str(files.path(name)) for (files, name), _ in counting)
     return Counted(use, number, bool(same), written, tuple(unwritable))
 
 
-def _check_shares(use: uses.Use, number: int, linked: list[uses.Use]) -> None:
+def _check_shares(use: pieces.Use, number: int, linked: list[pieces.Use]) -> None:
     """Raise InputError unless delta is shared as it was by the earlier uses, and a share is left."""
     shares, delta = use.shares, use.delta
     for earlier in linked:
@@ -161,7 +161,7 @@ class Question:
             hint = "give a share such as 0.01, or leave it out to ask whether the run is better"
             inner_share("no_worse", self.no_worse, hint)
         check_delta(self.delta)
-        integer("uses", self.uses, least=1, most=uses.MAX_SHARES)
+        integer("uses", self.uses, least=1, most=pieces.MAX_SHARES)
 
     @property
     def shared_delta(self) -> float:
@@ -351,7 +351,7 @@ def compare(
     answers = [list(map(str, side.predicted)) for side in (run, against)]
     answer = json.dumps([question.no_worse, name_groups(groups), question.delta, answers])
     digests = judged.tables, *judged.list_digests(sides, ~known), hashlib.sha256(answer.encode()).hexdigest()
-    use = uses.make_use(*digests, f"{run.name}, {against.name}", question.uses, question.delta)
+    use = pieces.make_use(*digests, f"{run.name}, {against.name}", question.uses, question.delta)
     asked = differences, question.shared_delta, question.no_worse, question.group is not None
     verdict = paired.judge_differences(*asked)
     return Comparison(
@@ -388,7 +388,7 @@ class JudgedRows(NamedTuple):
         """
         (rows, *learned), nothing = [each[kept] for each in self.digests], np.empty(0, np.uint64)
         _, counts = np.unique(rows, return_counts=True)
-        discrete = counts[counts > 1].sum() > uses.MAX_TWINS * len(rows)
+        discrete = counts[counts > 1].sum() > pieces.MAX_TWINS * len(rows)
         telling = [each for each, side in zip(learned, sides, strict=False) if not side.discrete]
         return nothing if discrete else rows, np.concatenate([nothing, *telling])
 
@@ -460,7 +460,7 @@ def _predict(name: str, result: Result, rows: NDArray[np.float64], judged: Judge
     except InputError as error:
         raise InputError(f"for {name!r}: {error}") from None
     predicted = rule.predict(result.models, rows).label
-    by, discrete = f"by {rule.classifier()}", count_repeated(task.X, task) > uses.MAX_TWINS * task.n
+    by, discrete = f"by {rule.classifier()}", count_repeated(task.X, task) > pieces.MAX_TWINS * task.n
     return Side(name, by, predicted != y, task.labelled(predicted), find_known(rows, task), discrete)
 
 

@@ -31,8 +31,7 @@ from ckcv_ray.runs.result import Certified, Result
 from ckcv_ray.runs.scored import Scored, add_row_values, find_kept, summarize_scores, tabulate_settings
 from ckcv_ray.storage import folder
 from ckcv_ray.storage.execution import Before, MeasuredRates, Tested
-from ckcv_ray.storage.files import Content
-from ckcv_ray.storage.formats import make_table, to_json
+from ckcv_ray.storage.files import Content, make_table, to_json
 from ckcv_ray.storage.models import FULL, make_model_table
 from ckcv_ray.study.problem import OUTER, Problem
 from ckcv_ray.tables.task import TestRows

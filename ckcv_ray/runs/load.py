@@ -13,7 +13,8 @@ from ckcv_ray.records.judged import HELD_OUT, list_held_out_columns
 from ckcv_ray.records.record import Outcome
 from ckcv_ray.runs.result import Certified, Result
 from ckcv_ray.runs.scored import Scored, add_row_values, find_kept
-from ckcv_ray.storage import formats, models
+from ckcv_ray.storage import models
+from ckcv_ray.storage.files import guard_reading, read_json, read_table
 from ckcv_ray.storage.folder import CERTIFICATE, FolderPath, RunFolder
 from ckcv_ray.storage.log import Log
 from ckcv_ray.study.problem import Problem
@@ -136,15 +137,15 @@ def read_result(folder: RunFolder, problem: Problem) -> Result:
     files, execution = folder.files, folder.execution()
     if not problem.scores:
         table, winner = folder.candidates(problem)
-        fitted, content = models.read_models(files, problem, winner.k), formats.read_json(files, CERTIFICATE)
-        with formats.guard_reading(files, CERTIFICATE):
+        fitted, content = models.read_models(files, problem, winner.k), read_json(files, CERTIFICATE)
+        with guard_reading(files, CERTIFICATE):
             certificate = Certificate.from_json(content)
             check_certificate(certificate, problem, table, fitted)
         return Certified(problem, execution, fitted, table, certificate, folder.judged(problem))
     result = Scored(problem, execution, Models(), replay(str(folder), problem).scores())
     if result.study.interval == BBC:  # which needs the values of rows
-        held_out = formats.read_table(files, HELD_OUT, result.run_id, list_held_out_columns(problem))
-        with formats.guard_reading(files, HELD_OUT):
+        held_out = read_table(files, HELD_OUT, result.run_id, list_held_out_columns(problem))
+        with guard_reading(files, HELD_OUT):
             result = add_row_values(result, held_out)
     if find_kept(result) is None:
         return result

@@ -36,11 +36,10 @@ from ckcv_ray.runs.load import is_finished, read_result, reopen
 from ckcv_ray.runs.progress import watch_run
 from ckcv_ray.runs.result import Certified, Result
 from ckcv_ray.runs.scored import Scored
-from ckcv_ray.storage import formats
 from ckcv_ray.storage.execution import Before, EarlierRun
-from ckcv_ray.storage.files import find_next_to, locate
+from ckcv_ray.storage.files import find_next_to, locate, read_footer
 from ckcv_ray.storage.folder import DATA, MANIFEST, FolderPath, RunFolder
-from ckcv_ray.storage.uses import MAX_TWINS
+from ckcv_ray.storage.pieces import MAX_TWINS
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.study.study import AnyStudy, Execution, Procedure, Study, check_kind
 from ckcv_ray.tables.read import read_rows
@@ -130,7 +129,7 @@ def _read_table(address: str, manifest: str) -> tuple[str, frozenset[str], int]:
     """Return the run, the columns and the number of rows of a data file, which a manifest identifies."""
     folder = RunFolder(address)
     run_id = folder.require().run_id
-    said = formats.read_footer(folder.files, DATA)
+    said = read_footer(folder.files, DATA)
     return run_id, frozenset(said.schema.to_arrow_schema().names), said.num_rows
 
 

@@ -42,13 +42,13 @@ from ckcv_ray.runs.finish import make_scores, measure, predict_held_out, tabulat
 from ckcv_ray.runs.load import replay
 from ckcv_ray.runs.run import Work, run_work
 from ckcv_ray.runs.scored import Scored, add_row_values, find_kept
-from ckcv_ray.storage import formats, models
+from ckcv_ray.storage import models
 from ckcv_ray.storage.execution import find_changes, read_environment
-from ckcv_ray.storage.files import MAX_FILE_BYTES, Content
-from ckcv_ray.storage.folder import CERTIFICATE, DATA, EXECUTION, MANIFEST, STUDY, RunFolder, make_results
+from ckcv_ray.storage.files import MAX_FILE_BYTES, STUDY, Content, read_json, read_table, to_json
+from ckcv_ray.storage.folder import CERTIFICATE, DATA, EXECUTION, MANIFEST, RunFolder, make_results
 from ckcv_ray.storage.log import LOG, name_part
 from ckcv_ray.storage.pages import REPORT, report_intact
-from ckcv_ray.storage.stream import STREAM, read_stream
+from ckcv_ray.storage.pieces import STREAM, read_stream
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.study.study import Execution
 from ckcv_ray.tables.named import read
@@ -294,7 +294,7 @@ class Remake:
             files = make_results(problem, table, fitted, tabulate_judged(predictions))
             there = self.folder.hash_files(name for name in files if not name.endswith(".pkl"))
             made = certify(predictions, table, there)
-            files[CERTIFICATE] = formats.to_json(made.to_json())
+            files[CERTIFICATE] = to_json(made.to_json())
         except Exception as error:  # of a stranger's model, of any kind
             says = f"judged rows and certificate cannot be made again: {type(error).__name__}: {error}"
             result.differences.append(cut(says, MAX_SHOWN))
@@ -311,7 +311,7 @@ class Remake:
                 if ensemble is not None
             }
             predictions = HeldOutPredictions(problem, replace(fitted, **others))
-            again = formats.to_json(certify(predictions, table, {}).to_json())
+            again = to_json(certify(predictions, table, {}).to_json())
             found = compare_file(self.folder, CERTIFICATE, again, left_out="digests")
             result.note_other((f"by the models fitted again, {one}" for one in found), self.elsewhere)
         totals = self.queue.ledger.totals(leader.size, True)[:, leader.path, leader.step].tolist()
@@ -380,7 +380,7 @@ class Remake:
         made = predict_held_out(scores, compute)
         if made is None or not self._is_left_out(HELD_OUT, True):
             return made
-        return formats.read_table(self.folder.files, HELD_OUT, problem.run_id, made.schema)
+        return read_table(self.folder.files, HELD_OUT, problem.run_id, made.schema)
 
     def compare_files(self, files: Mapping[str, Content]) -> None:
         """Compare files that were made again with those in the folder."""
@@ -542,10 +542,10 @@ def compare_file(folder: RunFolder, name: str, made: Content, left_out: str = ""
             yield f"{name} is not what the models in it give"
         return
     if name.endswith(".json"):
-        stored, again = formats.read_json(folder.files, name), json.loads(bytes(made))
+        stored, again = read_json(folder.files, name), json.loads(bytes(made))
     else:
         again = parquet.ParquetFile(pa.BufferReader(made)).read(use_threads=False)
-        stored = formats.read_table(folder.files, name, folder.require().run_id, again.schema)
+        stored = read_table(folder.files, name, folder.require().run_id, again.schema)
         if len(stored) != len(again):
             yield f"{name} has {len(stored):,} rows, made again it has {len(again):,}"
             return

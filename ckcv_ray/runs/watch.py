@@ -37,10 +37,9 @@ from ckcv_ray.errors import (
 )
 from ckcv_ray.runs.load import load_run
 from ckcv_ray.runs.result import Certified, bound_error
-from ckcv_ray.storage import formats
-from ckcv_ray.storage import stream as streams
+from ckcv_ray.storage import pieces
 from ckcv_ray.storage.folder import CERTIFICATE, RunFolder
-from ckcv_ray.storage.stream import MAX_OF_IDENTIFIER, STREAM, Header, LiveRow, Stream
+from ckcv_ray.storage.pieces import MAX_OF_IDENTIFIER, STREAM, Header, LiveRow, Stream
 from ckcv_ray.study.parts import Holdout
 from ckcv_ray.tables.columns import Cells, Label, NewRows, list_distinct, suggest_column
 from ckcv_ray.tables.questions import count_repeated, find_known
@@ -260,8 +259,8 @@ def watch(
     folder = RunFolder(out)
     files, name = folder.files, STREAM
     if stream is not None:
-        files, name = formats.locate_elsewhere("stream", stream, [files], STREAM)
-    found = streams.read_stream(files, name)
+        files, name = pieces.locate_elsewhere("stream", stream, [files], STREAM)
+    found = pieces.read_stream(files, name)
     if files is folder.files:
         folder.check_stream()
     file = files.path(name)
@@ -276,7 +275,7 @@ def watch(
         lock = folder if inside else files.lock
         lock.acquire()
         try:
-            found = streams.write_stream(files, name, found or streams.begin_stream(header), live)
+            found = pieces.write_stream(files, name, found or pieces.begin_stream(header), live)
             if inside:  # then the manifest lists it
                 folder.list_stream()
         finally:

@@ -1,5 +1,9 @@
 """The files of a run folder by name, on a disk or on an object store, and which of them an address leads to.
 
+They are Parquet and JSON. Every Parquet file names the run it belongs to, the version of its schema and that
+of this package; a reader rejects what it does not know. A file may come from anybody, so what it says of
+itself is checked first, and it is read under a limit of memory.
+
 On a disk they are written atomically and durably, and by one process at a time. A file written by somebody
 else may be a pipe, a device, or endless: its type and size are checked before it is opened, and no more than
 that size is read.
@@ -12,15 +16,16 @@ from the study is one object each, which only one of two writers can create.
 """
 
 import hashlib
+import json
 import os
 import stat
-import struct
-import sys
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext, suppress
 from datetime import UTC, datetime
 from errno import EACCES, EDQUOT, EINVAL, ENOSPC, ENOTSUP
+from fcntl import LOCK_NB, LOCK_SH, flock
 from functools import partial
+from io import BytesIO
 from pathlib import Path
 from secrets import token_hex
 from tempfile import SpooledTemporaryFile
@@ -28,15 +33,25 @@ from time import monotonic
 from typing import Any, BinaryIO, TypeAlias, cast
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from filelock import FileLock, Timeout
+from pyarrow import parquet
 
-from ckcv_ray.errors import CKCVError, InputError, RunError, StoreError, UnreachableError
+from ckcv_ray.errors import CKCVError, InputError, RunError, StoreError, UnreachableError, convert_errors
+from ckcv_ray.tables.columns import decode_columns, is_plain
+from ckcv_ray.tables.limits import FOLDER_BYTES, MAX_CELLS, MAX_TABLE_ROWS, limit_memory
 from ckcv_ray.tables.objects import AT_ONCE, Bucket, Returned, ask_at_once, is_address, parse_address
+from ckcv_ray.tables.read import read_parquet
 from ckcv_ray.validation import as_path
+from ckcv_ray.version import VERSION
 
+STUDY = "study.json"  # which every run folder has
 LOCK = ".lock"
+SCHEMA_VERSION = 15
+MAX_JSON_BYTES = 1 << 26
 MAX_FILE_BYTES = 1 << 32
 MAX_IN_MEMORY = 1 << 26  # bytes of an open file of a store
+PATIENCE = 0.2  # seconds in which a lock is let go that was taken to see whether it can be
 RENEWED_AFTER = 30.0  # seconds, at the next write
 ALIVE = 600.0  # seconds after its last stamp for which a writer is taken to be running
 Names = list[str]  # inside the class, list is a method
@@ -116,11 +131,13 @@ class LocalFiles:
         """Write a file atomically and durably, and the folders on the way to it.
 
         Raises:
-            OSError: it cannot be written; no temporary file is left behind.
+            RunError: it cannot be written; no temporary file is left behind. Or the folder is not locked any
+                more.
         """
         file = self._locate(name)
-        make_folder(file.parent)
-        write_atomically(file, content)
+        with guard_writing(self, name):
+            make_folder(file.parent)
+            write_atomically(file, content)
 
     def create(self, name: str, content: Content) -> bool:
         """Write a file if nothing has its name; return whether this was done.
@@ -134,7 +151,8 @@ class LocalFiles:
 
     def delete(self, name: str) -> None:
         """Delete a file."""
-        self._locate(name).unlink()
+        with guard_writing(self, name):
+            self._locate(name).unlink()
 
     def check_writable(self) -> None:
         """Check that the root could be created or written; creates nothing.
@@ -220,7 +238,8 @@ class ObjectFiles:
 
     def write(self, name: str, content: Content) -> None:
         """Write a file."""
-        self.bucket.put(name, to_bytes(content))
+        with guard_writing(self, name):
+            self.bucket.put(name, to_bytes(content))
 
     def create(self, name: str, content: Content) -> bool:
         """Write a file if there is none of its name; return whether this was done.
@@ -228,15 +247,17 @@ class ObjectFiles:
         A request that was repeated may have met what it wrote itself: that is this file, too.
         """
         held = to_bytes(content)
-        if self.bucket.create(name, held):
-            return True
-        with suppress(FileNotFoundError, ValueError):
-            return self.bucket.get(name, len(held)) == held
+        with guard_writing(self, name):
+            if self.bucket.create(name, held):
+                return True
+            with suppress(FileNotFoundError, ValueError):
+                return self.bucket.get(name, len(held)) == held
         return False
 
     def delete(self, name: str) -> None:
         """Delete a file; one that is not there is no error, since another writer may have deleted it."""
-        self.bucket.delete(name)
+        with guard_writing(self, name):
+            self.bucket.delete(name)
 
     def check_writable(self) -> None:
         """Raise InputError if there is no such bucket; whether it may be written shows when it is."""
@@ -267,7 +288,7 @@ class Lock:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.file = folder / LOCK
-        self._lock = FileLock(self.file, timeout=0)
+        self._lock = FileLock(self.file, timeout=PATIENCE, poll_interval=PATIENCE / 4)
         self._descriptor: int | None = None  # of the lock file that is held
         self._process = os.getpid()  # that holds it: a forked child has no part in it
 
@@ -278,16 +299,16 @@ class Lock:
 
     @property
     def busy(self) -> bool:
-        """Whether a living process has locked the folder, as far as is known; does not take the lock.
+        """Whether a living process has locked the folder.
 
-        Linux lists the locks of this machine, and fcntl reports those that others hold on a network file
-        system; on other operating systems only this process is known of.
+        Asking shares the lock for a moment, for which a process that begins to write waits.
         """
-        with suppress(OSError):
-            status = self.file.stat()
-            if stat.S_ISREG(status.st_mode) and (_is_listed(status.st_ino) or _is_reported(self.file)):
+        with suppress(OSError, ValueError), open_regular(self.file) as file:
+            try:
+                flock(file, LOCK_SH | LOCK_NB)
+            except BlockingIOError:
                 return True
-        return self.held
+        return False
 
     def acquire(self) -> None:
         """Create the folder and lock it until ``release`` or the end of this process.
@@ -415,26 +436,6 @@ def unwritable(folder: Path | str, error: OSError) -> InputError | RunError:
     return kind(f"cannot write to {str(folder)!r}: {error.strerror}")
 
 
-def _is_listed(inode: int) -> bool:
-    """Return whether /proc/locks lists an inode; it gives other device numbers on some file systems."""
-    with suppress(OSError):
-        entries = (line.split() for line in Path("/proc/locks").read_text().splitlines())
-        return any(field.endswith(f":{inode}") for entry in entries for field in entry[5:6])
-    return False
-
-
-def _is_reported(file: Path) -> bool:
-    """Return whether fcntl reports a lock that excludes ours; asking locks nothing."""
-    if sys.platform != "linux":
-        return False
-    import fcntl
-
-    ours = struct.pack("hhqqi4x", fcntl.F_WRLCK, 0, 0, 0, 0)
-    with os.fdopen(os.open(file, os.O_RDONLY | os.O_NONBLOCK), "rb") as stream:
-        kind: int = struct.unpack_from("h", fcntl.fcntl(stream.fileno(), fcntl.F_OFD_GETLK, ours))[0]
-    return kind != fcntl.F_UNLCK
-
-
 def sha256(files: Files, name: str) -> str:
     """Return the SHA-256 of a regular file.
 
@@ -535,6 +536,129 @@ def open_regular(file: Path, most: int = MAX_FILE_BYTES) -> Iterator[BinaryIO]:
         yield stream
 
 
+@contextmanager
+def guard_reading(files: Files, name: str) -> Iterator[None]:
+    """Raise StoreError if a file is missing, and turn any error of its reader into one."""
+    with convert_errors(StoreError, f"{files.path(name)} is damaged"):
+        try:
+            yield
+        except FileNotFoundError:
+            raise StoreError(f"{files.path(name)} is missing") from None
+
+
+@contextmanager
+def guard_writing(files: Files, name: str) -> Iterator[None]:
+    """Guard a change to a file: check that the folder is still locked, and raise RunError for an OSError."""
+    files.lock.check_held()
+    try:
+        yield
+    except OSError as error:
+        raise RunError(
+            f"cannot write {files.path(name)}: {error.strerror or error}; what was written is kept"
+        ) from None
+
+
+def write_all(files: Files, contents: Mapping[str, Content]) -> None:
+    """Write several files of the run: in this order on a disk, a few at once on a store."""
+    for _, done in ask_files(files, contents, lambda name: files.write(name, contents[name])):
+        done()
+
+
+def create_file(files: Files, name: str, content: Content, otherwise: str) -> None:
+    """Write a file of the run that no other writer may have written.
+
+    Raises:
+        StoreError: there is one of its name; the message goes on with ``otherwise``.
+    """
+    if not files.create(name, content):
+        raise StoreError(f"{files.path(name)} {otherwise}")
+
+
+def make_table(table: pa.Table, run_id: str, more: Mapping[str, str] | None = None) -> pa.Buffer:
+    """Return a Parquet file of a run, with run_id, versions and ``more`` as its metadata.
+
+    Dictionaries are written as the values that they hold.
+    """
+    metadata = {"run_id": run_id, "schema": str(SCHEMA_VERSION), "package": VERSION, **(more or {})}
+    sink = pa.BufferOutputStream()
+    content = decode_columns(table).replace_schema_metadata(metadata)
+    parquet.write_table(content, sink, compression="zstd", write_page_checksum=True)
+    return sink.getvalue()
+
+
+def read_table(
+    files: Files,
+    name: str,
+    run_id: str,
+    schema: pa.Schema | None,
+    rows: int = MAX_TABLE_ROWS,
+    values: int = MAX_CELLS,
+    content: bytes | None = None,
+) -> pa.Table:
+    """Read a Parquet file of this run that has this schema and at most this many rows and values.
+
+    Args:
+        files: of the folder.
+        name: of the file.
+        run_id: of the run.
+        schema: its columns; None for any of plain types.
+        rows, values: the largest numbers of them.
+        content: of the file, if it was read before.
+
+    Raises:
+        StoreError: it is missing, damaged, too large, or another run's.
+    """
+    opened = files.open(name) if content is None else nullcontext(BytesIO(content))
+    with guard_reading(files, name), opened as stream, limit_memory(FOLDER_BYTES):
+        actual = parquet.read_schema(stream)
+        if not belongs(actual.metadata or {}, run_id):
+            raise StoreError(
+                f"{files.path(name)} does not belong to run {run_id}, "
+                "or has a schema this version cannot read"
+            )
+        if not (actual.equals(schema) if schema is not None else all(map(is_plain, actual.types))):
+            raise StoreError(f"{files.path(name)} does not have the expected columns")
+        table = read_parquet(stream, rows, values, verified=True)
+        lists = (column for column in table.columns if pa.types.is_list(column.type))
+        if sum(pc.sum(pc.list_value_length(column)).as_py() or 0 for column in lists) > values:
+            raise ValueError(f"its lists hold more than {values:,} values")
+        return table
+
+
+def read_footer(files: Files, name: str) -> parquet.FileMetaData:
+    """Return what a Parquet file says of itself, such as its number of rows.
+
+    Raises:
+        StoreError: it is missing, or damaged.
+    """
+    with guard_reading(files, name), files.open(name) as stream, limit_memory(FOLDER_BYTES):
+        return parquet.read_metadata(stream)
+
+
+def belongs(metadata: Mapping[bytes, bytes], run_id: str) -> bool:
+    """Return whether a Parquet file's metadata name this run and the schema of this version."""
+    named = metadata.get(b"schema"), metadata.get(b"run_id")
+    return named == (str(SCHEMA_VERSION).encode(), run_id.encode())
+
+
+def read_json(files: Files, name: str) -> dict[str, object]:
+    """Read a JSON object.
+
+    Raises:
+        StoreError: it is missing or damaged.
+    """
+    with guard_reading(files, name):
+        content = json.loads(files.read(name, MAX_JSON_BYTES))
+        if not isinstance(content, dict):
+            raise ValueError("expected an object")
+        return content
+
+
+def to_json(content: Mapping[str, object]) -> bytes:
+    """Return the bytes that a JSON object is written as."""
+    return (json.dumps(content, indent=2, allow_nan=False) + "\n").encode()
+
+
 def open_files(address: object, error: type[CKCVError] = InputError) -> Files:
     """Return the files of a folder; nothing is accessed yet.
 
@@ -565,14 +689,13 @@ def locate(name: str, address: object) -> str:
     return str(as_path(name, address).absolute())
 
 
-def find_run_folders(place: object, file: str) -> Iterator[tuple[str, float]]:
+def find_run_folders(place: object) -> Iterator[tuple[str, float]]:
     """Yield the address of each run folder in a folder and below it, and when it was written last.
 
     Folders inside a run folder are parts of it. Links are not followed.
 
     Args:
         place: a path, or an address such as s3://bucket/runs or s3://bucket.
-        file: name of the file that every run folder has.
 
     Raises:
         InputError: there is no such folder, or bucket.
@@ -582,7 +705,7 @@ def find_run_folders(place: object, file: str) -> Iterator[tuple[str, float]]:
         for entry in bucket.list():
             key, _, name = entry.name.rpartition("/")
             listed.setdefault(key, {})[name] = entry.modified.timestamp()
-        found = sorted(key for key, times in listed.items() if file in times)
+        found = sorted(key for key, times in listed.items() if STUDY in times)
         for key in found:
             if not any(key.startswith(f"{outside}/".lstrip("/")) for outside in found if outside != key):
                 yield str(bucket.address.inside(key)), max(listed[key].values())
@@ -592,7 +715,7 @@ def find_run_folders(place: object, file: str) -> Iterator[tuple[str, float]]:
         raise InputError(f"there is no folder {str(root)!r}: name one that has run folders in it")
     for folder, inner, files in os.walk(root):
         inner.sort()
-        if file in files:
+        if STUDY in files:
             inner.clear()
             written = [0.0]
             with suppress(OSError):

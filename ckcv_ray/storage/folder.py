@@ -17,8 +17,8 @@ it locked; on an object store two runs may write to one, and what they write agr
     settings.parquet        of ``ckcv evaluate``: mean, deviation and rank of every setting
     scores.json             of ``ckcv evaluate``: their summary
     manifest.json           SHA-256 of every file above, written last; another run may add parts of the log
-    stream.jsonl            of ``ckcv watch``: live rows with labels (``stream``), listed there, too
-    uses.json               which judged rows it was compared on (``uses``), not in the manifest
+    stream.jsonl            of ``ckcv watch``: live rows with labels (``pieces``), listed there, too
+    uses.json               which judged rows it was compared on (``pieces``), not in the manifest
     report.html             can be regenerated at any time, not in the manifest
 """
 
@@ -40,21 +40,33 @@ from ckcv_ray.core.resampling.base import Splits
 from ckcv_ray.errors import CKCVError, InputError, StoreError, convert_errors, cut, plain
 from ckcv_ray.learners.ensemble import Models
 from ckcv_ray.records import candidates, judged
-from ckcv_ray.storage import formats, log, models
+from ckcv_ray.storage import log, models
 from ckcv_ray.storage.execution import read_metadata
 from ckcv_ray.storage.files import (
     LOCK,
+    MAX_JSON_BYTES,
+    SCHEMA_VERSION,
+    STUDY,
     Content,
     Files,
     LocalFiles,
     ask_files,
+    belongs,
+    create_file,
     find_next_to,
+    guard_reading,
     make_folder,
+    make_table,
     open_files,
+    read_footer,
+    read_json,
+    read_table,
     sha256,
+    to_json,
     unwritable,
+    write_all,
 )
-from ckcv_ray.storage.stream import STREAM
+from ckcv_ray.storage.pieces import STREAM, list_pieces
 from ckcv_ray.study.parts import Paper
 from ckcv_ray.study.problem import Candidate, Problem, divide, identify_data
 from ckcv_ray.study.study import AnyStudy, Procedure, Study, run_id
@@ -64,7 +76,7 @@ from ckcv_ray.tables.task import Provenance, Roles, Task
 from ckcv_ray.validation import Index, Sha256, quote, read_as, suggest
 from ckcv_ray.version import VERSION
 
-STUDY, DATA, EXECUTION = formats.STUDY, "data.parquet", "execution.json"
+DATA, EXECUTION = "data.parquet", "execution.json"
 CANDIDATES = "candidates.parquet"
 CERTIFICATE, MANIFEST = "certificate.json", "manifest.json"
 SCORES, SETTINGS, SUMMARY = "scores.parquet", "settings.parquet", "scores.json"
@@ -97,9 +109,9 @@ class Identity(NamedTuple):
 
     def to_json(self, package: str = VERSION) -> bytes:
         """Return the file of it that a version of this package writes."""
-        return formats.to_json(
+        return to_json(
             {
-                "schema": formats.SCHEMA_VERSION,
+                "schema": SCHEMA_VERSION,
                 "package": package,
                 "run_id": self.run_id,
                 self.study.kind: self.study.to_json(),
@@ -175,12 +187,12 @@ class RunFolder:
                     "running the command that made it again repairs"
                 )
             return None
-        content: dict[str, Any] = formats.read_json(self.files, STUDY)
-        with formats.guard_reading(self.files, STUDY):
-            if type(content["schema"]) is not int or content["schema"] != formats.SCHEMA_VERSION:
+        content: dict[str, Any] = read_json(self.files, STUDY)
+        with guard_reading(self.files, STUDY):
+            if type(content["schema"]) is not int or content["schema"] != SCHEMA_VERSION:
                 raise StoreError(
                     f"{self.files.path(STUDY)}: schema {content['schema']!r}, and this version reads "
-                    f"{formats.SCHEMA_VERSION}: read it with ckcv_ray {quote(content.get('package'))}, by "
+                    f"{SCHEMA_VERSION}: read it with ckcv_ray {quote(content.get('package'))}, by "
                     "which it was made, or run the study again in another folder"
                 )
             kind: type[AnyStudy] = Procedure if Procedure.kind in content else Study
@@ -191,7 +203,7 @@ class RunFolder:
             identity = Identity(study, content["data"], content["run_id"])
             if (expected := run_id(identity.study, identity.data_digest)) != identity.run_id:
                 raise ValueError(f"it names run {identity.run_id} but describes run {expected}")
-            if identity.to_json(content["package"]) != self.files.read(STUDY, formats.MAX_JSON_BYTES):
+            if identity.to_json(content["package"]) != self.files.read(STUDY, MAX_JSON_BYTES):
                 raise ValueError("it is not as a run writes it")
         return identity
 
@@ -239,8 +251,8 @@ class RunFolder:
         return problem
 
     def _task(self, identity: Identity) -> Task:
-        columns = formats.read_table(self.files, DATA, identity.run_id, None, values=MAX_VALUES)
-        with formats.guard_reading(self.files, DATA):
+        columns = read_table(self.files, DATA, identity.run_id, None, values=MAX_VALUES)
+        with guard_reading(self.files, DATA):
             named = {key.decode(): name.decode() for key, name in (columns.schema.metadata or {}).items()}
             schema = Schema.from_json(json.loads(named["columns"])) if "columns" in named else None
             optional = {role: named.get(role) for role in OPTIONAL_ROLES}
@@ -271,7 +283,7 @@ class RunFolder:
     def reopen(self) -> None:
         """Turn a finished run into an unfinished one that accepts records; no effect if it is unfinished."""
         if self.finished:
-            formats.delete(self.files, MANIFEST)
+            self.files.delete(MANIFEST)
 
     def holds(self, problem: Problem) -> bool:
         """Return whether the folder holds the run of a problem, damaged or not; False if it is empty.
@@ -284,7 +296,7 @@ class RunFolder:
         except StoreError as error:
             for name in (name for name in self._run_files() if name.endswith(".parquet")):
                 with suppress(StoreError):
-                    if formats.belongs(formats.read_footer(self.files, name).metadata or {}, problem.run_id):
+                    if belongs(read_footer(self.files, name).metadata or {}, problem.run_id):
                         return True
             raise StoreError(f"{error}; for this run choose another --out") from None
         if identity is None or identity.run_id == problem.run_id:
@@ -382,16 +394,16 @@ class RunFolder:
                 )
         if every.units.question:
             named[QUESTION] = every.units.question
-        contents = {DATA: formats.make_table(every.coded_columns(), problem.run_id, named)}
+        contents = {DATA: make_table(every.coded_columns(), problem.run_id, named)}
         if isinstance(problem.asked.resampling, Splits):
             sets = [(split.train, split.estimate) for split in problem.asked.resampling.sets]
             contents[SPLITS] = make_splits(sets, problem.run_id)
         contents[STUDY] = Identity(problem.asked, problem.data_digest, problem.run_id).to_json()
         if again:
-            formats.write_all(self.files, contents)
+            write_all(self.files, contents)
             return
         for name, content in contents.items():
-            formats.create(self.files, name, content, "was just written by another run: choose another --out")
+            create_file(self.files, name, content, "was just written by another run: choose another --out")
 
     def write_end(self, execution: Mapping[str, object], results: Mapping[str, Content]) -> None:
         """Write the results, of which earlier ones are removed; the metadata and the manifest come last.
@@ -402,7 +414,7 @@ class RunFolder:
         """
         for name in [*self.files.list(), *self.files.list(models.ENSEMBLE)]:
             if name not in results and (name in RESULTS or name.startswith(models.ENSEMBLE)):
-                formats.delete(self.files, name)
+                self.files.delete(name)
         self.write_manifest(execution, results)
 
     def write_manifest(self, execution: Mapping[str, object], contents: Mapping[str, Content]) -> None:
@@ -411,20 +423,20 @@ class RunFolder:
         On an object store another run may finish at the same time. All that it writes is the same but its
         metadata, which are written again, with the manifest that lists them, if they are not this run's then.
         """
-        described = formats.to_json(execution)
+        described = to_json(execution)
         known = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
         known[EXECUTION] = hashlib.sha256(described).hexdigest()
         digests = known | self.hash_files([name for name in self.names() if name not in known])
-        formats.write_all(self.files, contents)
+        write_all(self.files, contents)
         while True:
-            formats.write(self.files, EXECUTION, described)
+            self.files.write(EXECUTION, described)
             self._write_manifest(digests)
             if self.sha256(EXECUTION) == known[EXECUTION]:
                 return
 
     def list_stream(self) -> None:
         """List the files of the stream in the manifest of a finished run, too."""
-        self._write_manifest(self.manifest() | self.hash_files(formats.list_pieces(self.files, STREAM)))
+        self._write_manifest(self.manifest() | self.hash_files(list_pieces(self.files, STREAM)))
 
     def check_stream(self) -> None:
         """Check that the stream of this folder has the files that the manifest lists, or has grown since.
@@ -466,7 +478,7 @@ class RunFolder:
 
     def write_execution(self, execution: Mapping[str, object]) -> None:
         """Write the metadata of the run."""
-        formats.write(self.files, EXECUTION, formats.to_json(execution))
+        self.files.write(EXECUTION, to_json(execution))
 
     def execution(self) -> dict[str, Any]:
         """Return the metadata of the run; empty if none are written yet.
@@ -477,8 +489,8 @@ class RunFolder:
         finished = self.finished
         if not finished and not self.files.exists(EXECUTION):
             return {}
-        content = formats.read_json(self.files, EXECUTION)
-        with formats.guard_reading(self.files, EXECUTION):  # a run may end, or be reopened, meanwhile
+        content = read_json(self.files, EXECUTION)
+        with guard_reading(self.files, EXECUTION):  # a run may end, or be reopened, meanwhile
             return dict(read_metadata(content, finished and self.finished))
 
     def judged(self, problem: Problem) -> pa.Table | None:
@@ -491,8 +503,8 @@ class RunFolder:
             return None
         n = judged.count_judged(problem)
         schema = judged.make_judged_schema(problem)
-        table = formats.read_table(self.files, judged.JUDGED_ROWS, problem.run_id, schema, n, n * len(schema))
-        with formats.guard_reading(self.files, judged.JUDGED_ROWS):
+        table = read_table(self.files, judged.JUDGED_ROWS, problem.run_id, schema, n, n * len(schema))
+        with guard_reading(self.files, judged.JUDGED_ROWS):
             return judged.check_judged(table, problem)
 
     def candidates(self, problem: Problem) -> tuple[pa.Table, Candidate]:
@@ -502,11 +514,11 @@ class RunFolder:
             StoreError: it is damaged, or belongs to another problem.
         """
         n = candidates.count(problem)
-        with formats.guard_reading(self.files, CANDIDATES):
+        with guard_reading(self.files, CANDIDATES):
             if n > MAX_TABLE_ROWS:
                 raise ValueError(f"its study has {n:,} candidates: at most {MAX_TABLE_ROWS:,} can be read")
             schema = candidates.list_candidate_columns(problem)
-            table = formats.read_table(self.files, CANDIDATES, problem.run_id, schema, n, n * len(schema))
+            table = read_table(self.files, CANDIDATES, problem.run_id, schema, n, n * len(schema))
             return table, candidates.check(table, problem)
 
     def manifest(self) -> dict[str, str]:
@@ -515,8 +527,8 @@ class RunFolder:
         Raises:
             StoreError: it is damaged.
         """
-        listed = formats.read_json(self.files, MANIFEST)
-        with formats.guard_reading(self.files, MANIFEST):
+        listed = read_json(self.files, MANIFEST)
+        with guard_reading(self.files, MANIFEST):
             return read_as(dict[str, str], listed)
 
     def manifest_digest(self) -> str:
@@ -526,13 +538,13 @@ class RunFolder:
             StoreError: it is damaged.
         """
         listed = {name: digest for name, digest in self.manifest().items() if not STREAM_FILE.fullmatch(name)}
-        return hashlib.sha256(formats.to_json(listed)).hexdigest()
+        return hashlib.sha256(to_json(listed)).hexdigest()
 
     def manifest_intact(self) -> bool:
         """Return whether the manifest has exactly the bytes that a run writes."""
-        with suppress(StoreError), formats.guard_reading(self.files, MANIFEST):
-            expected = formats.to_json(self.manifest())
-            return self.files.read(MANIFEST, formats.MAX_JSON_BYTES) == expected
+        with suppress(StoreError), guard_reading(self.files, MANIFEST):
+            expected = to_json(self.manifest())
+            return self.files.read(MANIFEST, MAX_JSON_BYTES) == expected
         return False
 
     def list_differing(self, of_stream: bool = False) -> list[str]:
@@ -560,7 +572,7 @@ class RunFolder:
         """Return the SHA-256 of files of the folder; "" of one that cannot be read."""
         digests = dict.fromkeys(names, "")
         for name, digest in ask_files(self.files, digests, partial(sha256, self.files)):
-            with suppress(StoreError), formats.guard_reading(self.files, name):
+            with suppress(StoreError), guard_reading(self.files, name):
                 digests[name] = digest()
         return digests
 
@@ -570,11 +582,11 @@ class RunFolder:
         Raises:
             StoreError: there is no such file, or it cannot be read.
         """
-        with formats.guard_reading(self.files, name):
+        with guard_reading(self.files, name):
             return sha256(self.files, name)
 
     def _write_manifest(self, digests: Mapping[str, str]) -> None:
-        formats.write(self.files, MANIFEST, formats.to_json(dict(sorted(digests.items()))))
+        self.files.write(MANIFEST, to_json(dict(sorted(digests.items()))))
 
     def _run_files(self) -> list[str]:
         return [name for folder in ("", *FOLDERS) for name in self.files.list(folder)]
@@ -584,10 +596,10 @@ def make_results(
     problem: Problem, table: pa.Table, fitted: Models, judged_rows: pa.Table | None = None
 ) -> dict[str, Content]:
     """Return the files of candidates, models and judged rows, by name."""
-    files = {CANDIDATES: formats.make_table(table, problem.run_id), **models.make_models(problem, fitted)}
+    files = {CANDIDATES: make_table(table, problem.run_id), **models.make_models(problem, fitted)}
     if judged_rows is not None:
         names = {"labels": json.dumps(problem.task.classes)}
-        files[judged.JUDGED_ROWS] = formats.make_table(judged_rows, problem.run_id, names)
+        files[judged.JUDGED_ROWS] = make_table(judged_rows, problem.run_id, names)
     return files
 
 
@@ -600,7 +612,7 @@ def make_splits(sets: Sequence[tuple[Index, Index]], run_id: str) -> pa.Buffer:
         "train": np.repeat([train for _, train, _ in parts], [len(rows) for _, _, rows in parts]),
         "row": np.concatenate([rows for _, _, rows in parts]),
     }
-    return formats.make_table(pa.table(columns).cast(SPLIT_COLUMNS), run_id)
+    return make_table(pa.table(columns).cast(SPLIT_COLUMNS), run_id)
 
 
 def read_splits(files: Files, resampling: Splits, run_id: str, n: int) -> Splits:
@@ -609,8 +621,8 @@ def read_splits(files: Files, resampling: Splits, run_id: str, n: int) -> Splits
     Raises:
         StoreError: they are missing, damaged, or not those of the procedure.
     """
-    table = formats.read_table(files, SPLITS, run_id, SPLIT_COLUMNS, values=2 * MAX_CELLS)
-    with formats.guard_reading(files, SPLITS):
+    table = read_table(files, SPLITS, run_id, SPLIT_COLUMNS, values=2 * MAX_CELLS)
+    with guard_reading(files, SPLITS):
         split, train, row = (table[name].to_numpy() for name in SPLIT_COLUMNS.names)
         count = len(numbers := np.unique(split))
         if not np.array_equal(numbers, np.arange(count)):  # before there is a part for each number

@@ -22,8 +22,7 @@ from ckcv_ray.core.schedule import Stage
 from ckcv_ray.errors import StoreError
 from ckcv_ray.learners.base import STATUSES
 from ckcv_ray.records.record import POSITIONS, Failure, Records, divide_records, record_type
-from ckcv_ray.storage import formats
-from ckcv_ray.storage.files import Files, ask_files
+from ckcv_ray.storage.files import Files, ask_files, guard_reading, make_table, read_footer, read_table
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.tables.limits import MAX_CELLS
 from ckcv_ray.validation import ONE
@@ -68,9 +67,9 @@ class Log:
         """Append records and failures as a new part, or as several if they are many."""
         rows = pa.concat_tables([self._make_record_table(records), self._make_failure_table(failures)])
         for first in range(0, len(rows), self._most_rows):
-            content = formats.make_table(rows.slice(first, self._most_rows), self.problem.run_id)
+            content = make_table(rows.slice(first, self._most_rows), self.problem.run_id)
             part = name_part(hashlib.sha256(content).hexdigest())
-            formats.write(self.files, part, content)  # one that is there has the same content
+            self.files.write(part, content)  # one that is there has the same content
 
     def read(self, damaged: list[str] | None = None) -> Iterator[tuple[Records, list[Failure]]]:
         """Yield records and failures, part by part.
@@ -84,17 +83,17 @@ class Log:
         request = partial(self.files.read, most=MAX_PART_BYTES)
         for part, answer in ask_files(self.files, self.parts(), request):
             try:
-                with formats.guard_reading(self.files, part):
+                with guard_reading(self.files, part):
                     content = answer()
                     if name_part(hashlib.sha256(content).hexdigest()) != part:
                         raise ValueError("it is not what was written: its SHA-256 is not that of its name")
                     run_id, schema = self.problem.run_id, self.schema
-                    rows = formats.read_table(self.files, part, run_id, schema, content=content)
+                    rows = read_table(self.files, part, run_id, schema, content=content)
                     found = self.from_arrow(rows)
             except StoreError:
                 if damaged is None:
                     raise
-                formats.delete(self.files, part)  # what it held is computed again
+                self.files.delete(part)  # what it held is computed again
                 damaged.append(part)
             else:
                 yield found
@@ -104,7 +103,7 @@ class Log:
         rows = 0
         for part in self.parts():
             with suppress(StoreError):
-                rows += formats.read_footer(self.files, part).num_rows
+                rows += read_footer(self.files, part).num_rows
         return rows
 
     def parts(self) -> list[str]:

@@ -15,8 +15,7 @@ from ckcv_ray.errors import StoreError
 from ckcv_ray.learners import ensemble as ensembles
 from ckcv_ray.learners.base import Setting
 from ckcv_ray.learners.ensemble import Ensemble, Models
-from ckcv_ray.storage import formats
-from ckcv_ray.storage.files import Content, Files
+from ckcv_ray.storage.files import Content, Files, guard_reading, make_table, read_footer, read_table
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.tables.task import Task
 
@@ -41,7 +40,7 @@ def make_model_table(problem: Problem, ensemble: Ensemble) -> Content:
     """Return the file of an ensemble."""
     task = problem.task
     names = {"labels": json.dumps(task.classes), "features": json.dumps(task.features)}
-    return formats.make_table(ensembles.to_arrow(ensemble, problem.learner, task), problem.run_id, names)
+    return make_table(ensembles.to_arrow(ensemble, problem.learner, task), problem.run_id, names)
 
 
 def read_full(files: Files, problem: Problem, setting: Setting) -> Ensemble:
@@ -51,7 +50,7 @@ def read_full(files: Files, problem: Problem, setting: Setting) -> Ensemble:
         StoreError: the file is damaged, or holds a model at another setting.
     """
     full = _read_table(files, FULL, problem.task, problem, 0, 1)
-    with formats.guard_reading(files, FULL):
+    with guard_reading(files, FULL):
         if problem.learner.codec.setting(full.members[0].model) != setting:
             raise ValueError(f"it is fitted at another setting than the scores give, {dict(setting)}")
     return full
@@ -70,8 +69,8 @@ def read_models(files: Files, problem: Problem, k: int) -> Models:
         full = _read_table(files, FULL, problem.every_row, problem, k, 1)
         models = replace(models, refit=refit, full=full)
     if problem.references and files.exists(REFERENCES):
-        with formats.guard_reading(files, REFERENCES):
-            there = formats.read_footer(files, REFERENCES).num_rows
+        with guard_reading(files, REFERENCES):
+            there = read_footer(files, REFERENCES).num_rows
             if not 0 < there <= len(problem.references):
                 raise ValueError(f"it has {there} models of {len(problem.references)} learners at most")
         references = _read_table(files, REFERENCES, problem.task, problem, None, there)
@@ -94,7 +93,7 @@ def read_pickles(files: Files, problem: Problem, ensemble: Ensemble, digests: di
     contents = []
     for name, similar in expected.items():
         file = f"{ENSEMBLE}{name}"
-        with formats.guard_reading(files, file):
+        with guard_reading(files, file):
             content = files.read(file, len(similar) + ROOM_BYTES)
         if hashlib.sha256(content).hexdigest() != digests.get(file):
             raise StoreError(f"{files.path(file)} does not match the manifest: it is not opened")
@@ -108,8 +107,8 @@ def _read_table(files: Files, name: str, task: Task, problem: Problem, k: int | 
     schema = ensembles.make_schema(problem.learner, task, losses)
     widest = max(task.X.shape[1], *(each.width for each in problem.prepared.values()))
     most = count * (len(schema) + NUMBERS * max(2, task.n_classes) * (task.n + widest))
-    rows = formats.read_table(files, name, problem.run_id, schema, count, most)
-    with formats.guard_reading(files, name):
+    rows = read_table(files, name, problem.run_id, schema, count, most)
+    with guard_reading(files, name):
         ensemble = ensembles.from_arrow(rows, problem.learner, task, losses)
         splits = [(member.k if k is not None else k, member.split) for member in ensemble.members]
         if splits != [(k, i) for i in range(count)]:

@@ -252,9 +252,6 @@ def main(
     except CKCVError as error:
         print(f"nightly: {error}", file=sys.stderr)
         raise typer.Exit(4 if isinstance(error, StoreError) else 2) from None
-    except OSError as error:
-        print(f"nightly: cannot write {error.filename}: {error.strerror}", file=sys.stderr)
-        raise typer.Exit(2) from None
     file = str(files.path(PAGE))
     print(json.dumps(to_json(verdict, file)) if as_json else text(verdict, file))
     if verdict.alarms:

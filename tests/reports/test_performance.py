@@ -23,7 +23,7 @@ from ckcv_ray.runs.judged import make_bins
 from ckcv_ray.runs.result import compute_probabilities, tabulate_predictions
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.runs.scored import find_kept
-from ckcv_ray.storage import formats
+from ckcv_ray.storage.files import read_table
 from ckcv_ray.storage.folder import RunFolder
 
 RNG = np.random.default_rng(0)
@@ -187,7 +187,7 @@ def test_stored_predictions_of_numbers_are_drawn_and_of_no_class_are_refused(tmp
     assert "sensitivity" not in page[page.index("<body") :]
     result = evaluate(task.X, task.y, tmp_path / "run", SERIAL, learner="tree", save_predictions=True)
     files = RunFolder(tmp_path / "run").files
-    table = formats.read_table(files, HELD_OUT, result.run_id, list_held_out_columns(result.problem))
+    table = read_table(files, HELD_OUT, result.run_id, list_held_out_columns(result.problem))
     number = table.schema.get_field_index("prediction")
     forged = table.set_column(number, table.schema.field(number), pa.array([7] * len(table), pa.int32()))
     with pytest.raises(StoreError, match="no class of the table"):

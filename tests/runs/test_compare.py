@@ -20,7 +20,7 @@ from ckcv_ray.core.bounds.paired import BETTING, COUNTS, SIGN
 from ckcv_ray.runs.compare import BETTER, NOT_WORSE, OPEN, WORSE, Question, compare
 from ckcv_ray.storage.files import LocalFiles
 from ckcv_ray.storage.folder import RunFolder
-from ckcv_ray.storage.uses import USES, Use, read_uses
+from ckcv_ray.storage.pieces import USES, Use, read_uses
 from ckcv_ray.tables.task import Roles
 
 SMALL = Study.paper(C=(1.0, 10.0), gamma=(0.1, 1.0), k=(3,), n_splits=3)
@@ -321,7 +321,7 @@ def test_too_many_uses_and_another_file_are_refused(
     runs: Runs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (runs("new") / USES).write_text(json.dumps(USE))
-    monkeypatch.setattr("ckcv_ray.storage.uses.MAX_USES", 1)
+    monkeypatch.setattr("ckcv_ray.storage.pieces.MAX_USES", 1)
     with pytest.raises(InputError, match="has 1 uses, the maximum: begin another file with --ledger"):
         compare(runs("new"), JUDGED, runs("old"))
     other = tmp_path / "mine.json"

@@ -21,8 +21,8 @@ from ckcv_ray.core.bounds.betting import limit_at_all_times, make_prior
 from ckcv_ray.runs.result import bound_error
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.runs.watch import ALARM, HOLDS, UNCERTIFIED, UNKNOWN, Watched, judge_losses, list_watched
-from ckcv_ray.storage import stream
-from ckcv_ray.storage.stream import STREAM
+from ckcv_ray.storage import pieces
+from ckcv_ray.storage.pieces import STREAM
 from ckcv_ray.tables.units import Groups
 
 N = 160
@@ -358,7 +358,7 @@ def put(line: int, **values: Any) -> Change:
         content, head = b"", ""
         for each in objects:
             each.pop("sha256", None)
-            sealed, head = stream._seal(each, head)
+            sealed, head = pieces._seal(each, head)
             content += sealed
         (run / STREAM).write_bytes(content)
         reseal(run)
@@ -463,13 +463,13 @@ def test_a_stream_may_be_elsewhere_and_the_run_folder_stays_as_it_is(runs: Runs,
 
 def test_a_stream_has_a_largest_size(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
     run = runs()
-    monkeypatch.setattr(stream, "MAX_STREAM_ROWS", 4)
+    monkeypatch.setattr(pieces, "MAX_STREAM_ROWS", 4)
     watch(run, rows(4, 0.0))
     words = "would have more than .* rows or .* MiB, the maximum: begin another one"
     with pytest.raises(InputError, match=words):
         watch(run, rows(1, 0.0, first=4))
-    monkeypatch.setattr(stream, "MAX_STREAM_ROWS", 100)
-    monkeypatch.setattr(stream, "MAX_STREAM_BYTES", 1 << 10)
+    monkeypatch.setattr(pieces, "MAX_STREAM_ROWS", 100)
+    monkeypatch.setattr(pieces, "MAX_STREAM_BYTES", 1 << 10)
     with pytest.raises(InputError, match=words):
         watch(run, rows(50, 0.0, first=4))
     assert watch(run).rows == 4

@@ -5,14 +5,14 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from itertools import count, repeat
+from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
 
 import pytest
-from conftest import blobs, snapshot
+from conftest import blobs
 
 from ckcv_ray.errors import InputError, RunError
 from ckcv_ray.runs.result import Result
@@ -122,42 +122,6 @@ def test_a_limit_on_the_size_of_files_is_a_full_disk(tmp_path, blocks, ckcv):
     assert lasting_files(tmp_path / "run") == lasting_files(tmp_path / "whole")
 
 
-@pytest.mark.parametrize("place", ["nothing", "folder", "run", "run in use"])
-@pytest.mark.parametrize("batch", [1, 3])
-def test_a_run_writes_into_no_folder_but_its_own(tmp_path, place, batch, monkeypatch):
-    monkeypatch.setattr("ckcv_ray.engine.recorder.FLUSH_SECONDS", 0.0)
-    monkeypatch.setattr("ckcv_ray.engine.recorder.FLUSH_SHARE", 0.0)
-    monkeypatch.setattr("ckcv_ray.engine.backend.SerialBackend.least_seconds", 0.0)
-    run(Study.paper(**GRIDS, seed=9), tmp_path / "other")
-    out, other = tmp_path / "run", RunFolder(tmp_path / "run")
-
-    def moves() -> Iterator[bool]:
-        """Never stop the run, and move its folder away when it asks for another time than the first."""
-        yield from [False] * batch
-        out.rename(tmp_path / "away")
-        if place == "folder":
-            out.mkdir()
-            (out / "thesis.tex").write_text("years of work")
-        elif place != "nothing":
-            shutil.copytree(tmp_path / "other", out)
-        if place == "run in use":
-            other.acquire()
-        before.append(snapshot(out))
-        yield from repeat(False)
-
-    before = []
-    with pytest.raises(RunError, match="no longer the folder this run locked"):
-        run(STUDIES["paper"], out, stop=moves().__next__)
-    assert [snapshot(out)] == before
-    assert out.exists() == (place != "nothing")
-    assert (out / ".lock").exists() == (place == "run in use")
-    other.release()
-    shutil.rmtree(out, ignore_errors=True)
-    (tmp_path / "away").rename(out)
-    run(STUDIES["paper"], out)
-    assert verify(out).differences == []
-
-
 @pytest.fixture
 def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Path]]:
     """What is done to files, in order: (call, name of the file)."""
@@ -196,18 +160,17 @@ def test_new_folders_are_on_disk_before_they_are_used(tmp_path, calls):
         assert ("fsync", one.parent) in calls[calls.index(("mkdir", one)) :]
 
 
-@pytest.mark.parametrize("code", [errno.EINVAL, errno.ENOTSUP])
-def test_a_file_system_that_cannot_fsync_folders_is_used_without(tmp_path, monkeypatch, code):
+def test_a_file_system_that_cannot_fsync_folders_is_used_without(tmp_path, monkeypatch):
     real = os.fsync
 
     def fsync(descriptor: int) -> None:
         if Path(f"/proc/self/fd/{descriptor}").is_dir():
-            raise OSError(code, os.strerror(code))
+            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
         real(descriptor)
 
     monkeypatch.setattr(os, "fsync", fsync)
-    run(STUDIES["paper"], tmp_path / "run")
-    assert verify(tmp_path / "run").differences == []
+    files.write_atomically(tmp_path / "a", b"a")
+    assert (tmp_path / "a").read_bytes() == b"a"
 
 
 # Arrow's threads may abort a process at its exit (arrow #34314), so a run starts none

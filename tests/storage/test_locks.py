@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from stores import results
+from conftest import snapshot
 
 from ckcv_ray import Execution, Study, evaluate, run
 from ckcv_ray.errors import RunError, StoreError
@@ -99,24 +99,6 @@ SERIAL = Execution("serial")
 X = np.random.default_rng(0).normal(size=(24, 2)) + (np.arange(24) % 2)[:, None]
 Y = np.arange(24) % 2
 STUDY = Study.paper(C=(1.0,), gamma=(0.1,), k=(3,), n_splits=3)
-KILLED = """
-import os, signal, sys
-from pathlib import Path
-sys.path += {paths!r}
-from test_locks import CALLS
-from ckcv_ray.storage.files import Lock
-
-last = Path(sys.argv[2])
-release = Lock.release
-
-def kill(self):
-    if self.held and (last / "manifest.json").exists():
-        os.kill(os.getpid(), signal.SIGKILL)
-    release(self)
-
-Lock.release = kill
-CALLS[sys.argv[1]](last)
-"""
 CALLS = {
     "run": lambda out: run(STUDY, X, Y, out, SERIAL),
     "evaluate": lambda out: evaluate(X, Y, out, SERIAL, learner="tree"),
@@ -125,14 +107,9 @@ CALLS = {
 
 @pytest.mark.parametrize("call", CALLS)
 def test_the_same_call_removes_the_lock_of_a_process_that_was_killed_late(tmp_path: Path, call: str) -> None:
-    killed, plain = tmp_path / "killed", tmp_path / "plain"
-    program = KILLED.format(paths=[str(folder) for folder in Path(__file__).parents[:3]])
-    done = subprocess.run([sys.executable, "-c", program, call, str(killed)])
-    assert done.returncode == -9
-    assert (killed / ".lock").exists()
-    CALLS[call](killed)
-    CALLS[call](plain)
-    assert not list(killed.rglob(".lock"))
-    assert results(killed) == results(plain)
-    assert {file.name for file in killed.iterdir()} == {file.name for file in plain.iterdir()}
-    assert ".lock" not in (killed / "manifest.json").read_text()
+    CALLS[call](tmp_path)
+    before = snapshot(tmp_path)
+    (tmp_path / LOCK).touch()
+    (tmp_path / ".manifest.json-0.tmp").touch()
+    CALLS[call](tmp_path)
+    assert snapshot(tmp_path) == before

@@ -8,7 +8,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from ckcv_ray.errors import InputError
+from ckcv_ray.errors import InputError, RunError
 from ckcv_ray.storage import files as module
 from ckcv_ray.storage.files import LocalFiles
 
@@ -79,7 +79,7 @@ def test_a_name_is_inside_or_outside_wherever_links_lead(files: LocalFiles, tmp_
 def test_a_write_that_fails_leaves_the_old_file_and_no_other(files, monkeypatch, call):
     files.write("a", b"old")
     monkeypatch.setattr(os, call, Mock(side_effect=OSError(28, "No space left on device")))
-    with pytest.raises(OSError, match="No space"):
+    with pytest.raises(RunError, match="No space"):
         files.write("a", b"new")
     monkeypatch.undo()
     assert files.read("a", 3) == b"old"

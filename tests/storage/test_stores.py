@@ -37,8 +37,18 @@ from ckcv_ray.runs.verify import verify
 from ckcv_ray.storage import files as module
 from ckcv_ray.storage.files import Files, ObjectFiles, open_files, sha256
 from ckcv_ray.storage.folder import RunFolder
-from ckcv_ray.storage.stream import STREAM, Header, LiveRow, begin_stream, read_stream, write_stream
-from ckcv_ray.storage.uses import USES, append_use, make_use, read_uses
+from ckcv_ray.storage.pieces import (
+    STREAM,
+    USES,
+    Header,
+    LiveRow,
+    append_use,
+    begin_stream,
+    make_use,
+    read_stream,
+    read_uses,
+    write_stream,
+)
 from ckcv_ray.study.problem import Problem
 
 obstore = pytest.importorskip("obstore")

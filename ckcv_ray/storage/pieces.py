@@ -1,0 +1,341 @@
+"""What grows by a file at a time: the stream of a watched run, and the uses of judged rows.
+
+    stream.jsonl            one line of JSON for what is watched, then one for each row, in order of arrival
+    stream-000001.jsonl     the rows of the second batch, and so on
+    uses.json               rows, answer, date and what was compared, for the first use
+    uses-000001.json        the same for the second, and so on
+
+A file is written once, and whole, so that a crash leaves either all that is new or nothing; and of two
+writers one alone can create it.
+
+Each line of a stream ends with ``sha256``, the SHA-256 of that of the line before it and of the line's own
+content. So a line that is edited, removed or put elsewhere breaks the chain at the next one. What a chain
+cannot show is that its end was cut off, or that all of it was written again: whoever keeps ``head``, the last
+digest, can tell. Of a stream in the run folder the manifest keeps the SHA-256 of each file.
+
+Each comparison on judged rows is a new chance to be wrong, so each use is counted, in the folders of the runs
+that are compared, or wherever a ledger is named. The manifest does not list them, so that comparing changes
+no file of a run. Rows are known one by one, by digests of all columns but the label, and by those of what a
+run has learned from, of which a few may agree by chance: neither another run, nor another column, nor more
+rows make them new. Tables have SHA-256s as well, for columns in which rows are often equal. An answer has one
+too: the same comparison of the same predictions can give no other answer, and is one use. Whoever can write
+to a file can write anything in it.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import count, takewhile
+from pathlib import PurePath
+from typing import Annotated, Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ckcv_ray.errors import InputError, plain
+from ckcv_ray.storage.files import STUDY, Files, LocalFiles, create_file, guard_reading, read_json, to_json
+from ckcv_ray.tables.columns import Label
+from ckcv_ray.validation import MOST, Limited, Probability, Sha256, Stored, as_path, check_count, read_as
+
+STREAM = "stream.jsonl"
+MAX_STREAM_BYTES = 1 << 28
+MAX_STREAM_ROWS = 1 << 20
+MAX_OF_IDENTIFIER = 1_000  # characters of the identifier of a row, or of its group
+SEAL = "sha256"
+USES = "uses.json"
+MAX_USES = 10_000
+MAX_SHARES, MAX_OF_COMPARED = 1_000, 400
+Digests = Annotated[str, Limited(pattern="^([0-9a-f]{16})*$")]
+Line = Annotated[str, Limited(max_length=MAX_OF_COMPARED, pattern=r"^[^\p{C}\p{Zl}\p{Zp}]*$")]  # printable
+Moment = Annotated[str, Limited(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00$")]
+MAX_TWINS = 0.01  # of rows, that equal another one: above it equal rows may well be other examples
+
+
+def name_piece(name: str, number: int) -> str:
+    """Return the name of a piece of what grows: "uses.json", "uses-000001.json", and so on."""
+    return f"{PurePath(name).stem}-{number:06d}{PurePath(name).suffix}" if number else name
+
+
+def list_pieces(files: Files, name: str) -> list[str]:
+    """Return the names of the pieces that there are, in order."""
+    there = set(files.list(PurePath(name).stem))
+    return list(takewhile(there.__contains__, (name_piece(name, number) for number in count())))
+
+
+def locate_elsewhere(option: str, path: object, runs: Sequence[Files], own: str) -> tuple[Files, str]:
+    """Return the folder and the name of a file outside of run folders, which have one of their ``own``.
+
+    Raises:
+        InputError: it is in one of these runs or in another one, or in a folder that does not exist.
+    """
+    file = as_path(option, path)
+    files = LocalFiles(file.parent)
+    if any(run.inside(file) is not None for run in runs) or files.exists(STUDY):
+        says = f"is in a run folder, whose own is {own}: leave it out, or choose another place"
+        raise InputError(f"{option}={str(file)!r} {says}")
+    if not files.root.is_dir():
+        raise InputError(f"{option}={str(file)!r}: there is no folder {str(files)!r}: create it")
+    return files, file.name
+
+
+@dataclass(frozen=True)
+class Header(Stored):
+    """What a stream watches, fixed before its first row.
+
+    Attributes:
+        format: version of the file's format.
+        run_id: of the run.
+        certificate: SHA-256 of the run's certificate.
+        by: the rule that predicts, as ``Result.rule`` takes it.
+        delta: probability with which anything that is said of the stream may ever be false.
+    """
+
+    format: Literal[2]
+    run_id: str
+    certificate: str
+    by: str
+    delta: Probability
+
+
+@dataclass(frozen=True)
+class LiveRow(Stored):
+    """A live row.
+
+    Attributes:
+        id: its name, of which there is one row.
+        prediction: the label that was predicted.
+        label: the true one.
+        unit: name of its group; "" without groups.
+        batch: number of the call that appended it, from 0.
+    """
+
+    id: Annotated[str, Limited(min_length=1, max_length=MAX_OF_IDENTIFIER)]
+    prediction: Label
+    label: Label
+    unit: Annotated[str, Limited(max_length=MAX_OF_IDENTIFIER)]
+    batch: Annotated[int, Limited(ge=0, le=MOST)]
+
+
+class Stream(NamedTuple):
+    """A stream as it is stored.
+
+    Attributes:
+        header: what it watches.
+        rows: in order of arrival.
+        head: the digest of its last line.
+        content: its bytes.
+        pieces: number of its files.
+    """
+
+    header: Header
+    rows: tuple[LiveRow, ...]
+    head: str
+    content: bytes
+    pieces: int
+
+
+def read_stream(files: Files, name: str) -> Stream | None:
+    """Return a stream whose chain of digests is intact; None if there is no file.
+
+    Raises:
+        StoreError: it is damaged or was edited, is too large, or is no stream.
+    """
+    pieces, content = list_pieces(files, name), b""
+    if not pieces and not files.exists(name):
+        return None
+    with guard_reading(files, name):
+        for piece in pieces or [name]:
+            content += files.read(piece, MAX_STREAM_BYTES - len(content))
+        first, *later = list(_open_lines(content.decode().split("\n"))) or [("", {})]
+        header = read_as(Header, first[1])
+        check_count("rows", len(later), MAX_STREAM_ROWS)
+        rows = read_as(tuple[LiveRow, ...], [values for _, values in later])
+        _check_rows(rows)
+    return Stream(header, rows, later[-1][0] if later else first[0], content, len(pieces))
+
+
+def begin_stream(header: Header) -> Stream:
+    """Return a stream without rows."""
+    line, head = _seal(header.to_json(), "")
+    return Stream(header, (), head, line, 0)
+
+
+def write_stream(files: Files, name: str, stream: Stream, rows: Sequence[LiveRow]) -> Stream:
+    """Append rows to a stream, in a file of their own, and return it.
+
+    Args:
+        files: of the folder.
+        name: of the file.
+        stream: as it was read, or as it begins.
+        rows: no identifier among them, and no group, is in the stream.
+
+    Raises:
+        StoreError: another writer has appended rows since it was read.
+        InputError: it has too many rows.
+    """
+    if not rows and stream.pieces:
+        return stream
+    lines, head = [b"" if stream.pieces else stream.content], stream.head
+    for row in rows:
+        line, head = _seal(row.to_json(), head)
+        lines.append(line)
+    content = b"".join(lines)
+    many = len(stream.rows) + len(rows) > MAX_STREAM_ROWS
+    if many or len(stream.content) + len(content) > MAX_STREAM_BYTES:
+        raise InputError(
+            f"{str(files.path(name))!r} would have more than {MAX_STREAM_ROWS:,} rows or "
+            f"{MAX_STREAM_BYTES >> 20} MiB, the maximum: begin another one with --stream"
+        )
+    grown = "is another writer's, who was faster: append the rows again"
+    create_file(files, name_piece(name, stream.pieces), content, grown)
+    every = stream.content + content if stream.pieces else content
+    return Stream(stream.header, (*stream.rows, *rows), head, every, stream.pieces + 1)
+
+
+def _seal(values: Mapping[str, Any], before: str) -> tuple[bytes, str]:
+    """Return the line of an object, and its digest, given the digest of the line before it."""
+    content = json.dumps(values, ensure_ascii=True, allow_nan=False)
+    digest = hashlib.sha256(f"{before}{content}".encode()).hexdigest()
+    return f'{content[:-1]}, "{SEAL}": "{digest}"}}\n'.encode(), digest
+
+
+def _open_lines(lines: Sequence[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the digest and the object of every line, each as ``_seal`` writes it after the one before it."""
+    if lines[-1] or len(lines) < 2:
+        raise ValueError("its last line is not complete")
+    before = ""
+    for number, line in enumerate(lines[:-1], start=1):
+        values = json.loads(line)
+        digest = values.pop(SEAL, "") if isinstance(values, dict) else ""
+        sealed, expected = _seal(values, before)
+        if digest != expected or sealed != f"{line}\n".encode():
+            raise ValueError(f"it was edited: line {number} does not continue the chain of digests")
+        before = expected
+        yield expected, values
+
+
+def _check_rows(rows: Sequence[LiveRow]) -> None:
+    """Raise ValueError if rows stand twice or are out of order, or if one group is in two batches."""
+    seen: set[str] = set()
+    batches: dict[str, int] = {}
+    last = 0
+    for row in rows:
+        if row.id in seen:
+            raise ValueError(f"the row {row.id[:60]!r} stands twice")
+        if row.batch < last or (row.unit and batches.setdefault(row.unit, row.batch) != row.batch):
+            raise ValueError("its batches are out of order, or one group is in two of them")
+        seen.add(row.id)
+        last = row.batch
+
+
+@dataclass(frozen=True)
+class Use(Stored):
+    """One use of judged rows.
+
+    Attributes:
+        tables: SHA-256 of the rows with their labels: of all their columns first, and of some.
+        rows: digests of the rows that counted, without their labels, of 16 hexadecimal digits each; none if
+            rows of other examples are often equal.
+        learned: the same of the columns that a run has learned from.
+        answer: SHA-256 of the question and of the predictions that were compared.
+        compared: what was compared, for display.
+        shares: among how many uses delta is shared.
+        delta: what is shared.
+        date: when, in UTC, such as 2026-11-25T13:00:00+00:00.
+    """
+
+    tables: Annotated[tuple[Sha256, ...], Limited(max_length=8)]
+    rows: Digests
+    learned: Digests
+    answer: Sha256
+    compared: Line
+    shares: Annotated[int, Limited(ge=1, le=MAX_SHARES)]
+    delta: Probability
+    date: Moment
+
+    def has_table(self, earlier: "Use") -> bool:
+        """Return whether an earlier use is of the same table."""
+        return not set(self.tables).isdisjoint(earlier.tables)
+
+    def shares_rows(self, earlier: "Use") -> bool:
+        """Return whether an earlier use has some of the same rows."""
+        learned, before = _read_digests(self.learned), _read_digests(earlier.learned)
+        few = MAX_TWINS * min(len(learned), len(before))
+        return (
+            self.has_table(earlier)
+            or bool(np.isin(_read_digests(self.rows), _read_digests(earlier.rows)).any())
+            or int(np.isin(learned, before).sum()) > few
+        )
+
+    def repeats(self, earlier: "Use") -> bool:
+        """Return whether an earlier use is the same: the same question and predictions on the same table."""
+        return self.answer == earlier.answer and self.has_table(earlier)
+
+
+def make_use(
+    tables: Sequence[str],
+    rows: NDArray[np.uint64],
+    learned: NDArray[np.uint64],
+    answer: str,
+    compared: str,
+    shares: int,
+    delta: float,
+) -> Use:
+    """Return a use, dated now."""
+    digits, learned_digits = (np.unique(each).astype("<u8").tobytes().hex() for each in (rows, learned))
+    date, shown = datetime.now(UTC).isoformat(timespec="seconds"), plain(compared)[:MAX_OF_COMPARED]
+    return Use(tuple(tables), digits, learned_digits, answer, shown, shares, delta, date)
+
+
+def list_linked(use: Use, earlier: Iterable[Use]) -> list[Use]:
+    """Return the uses that share rows with a use, or with one that does, and so on, the oldest first."""
+    linked, left = [use], list(earlier)
+    for found in linked:
+        linked += [before for before in left if found.shares_rows(before)]
+        left = [before for before in left if before not in linked]
+    return sorted(linked[1:], key=lambda found: found.date)
+
+
+def read_uses(files: Files, name: str = USES) -> tuple[Use, ...]:
+    """Return the uses in a file and in those that follow it, the oldest first; none if there is no file.
+
+    Raises:
+        StoreError: a file is damaged, or holds something else.
+    """
+    uses: list[Use] = []
+    for piece in list_pieces(files, name)[:MAX_USES]:
+        content = read_json(files, piece)
+        with guard_reading(files, piece):
+            uses.append(read_as(Use, content))
+    return tuple(uses)
+
+
+def append_use(files: Files, use: Use, name: str, earlier: Sequence[Use]) -> None:
+    """Write a use to a file of its own; no effect if there is one with the same answer already.
+
+    Args:
+        files: of the folder.
+        use: the use.
+        name: of the first file.
+        earlier: the uses in the folder, as ``read_uses`` returned them.
+
+    Raises:
+        StoreError: another comparison was written since they were read.
+        InputError: there are too many uses.
+        RunError: it cannot be written.
+    """
+    if any(use.repeats(found) for found in earlier):
+        return
+    if len(earlier) >= MAX_USES:
+        raise InputError(
+            f"{str(files.path(name))!r} has {MAX_USES:,} uses, the maximum: begin another file with --ledger"
+        )
+    content = to_json(use.to_json())
+    grown = "was written by another comparison just now: compare again"
+    create_file(files, name_piece(name, len(earlier)), content, grown)
+
+
+def _read_digests(digits: str) -> NDArray[np.uint64]:
+    return np.frombuffer(bytes.fromhex(digits), "<u8")
