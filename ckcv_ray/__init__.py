@@ -6,7 +6,6 @@ A name is imported when it is first used: importing the package and starting the
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from ckcv_ray.errors import explain_removed
 from ckcv_ray.version import VERSION
 
 _NAMES = {  # by module; below once more for type checkers, and tests/test_public_names.py compares the two
@@ -83,8 +82,6 @@ else:  # what type checkers would take to be every name, or none
     def __getattr__(name: str) -> Any:
         """Import a public name (PEP 562)."""
         if name not in _MODULES:
-            if gone := explain_removed(name):
-                raise ImportError(gone)  # an AttributeError would be hidden by "from ckcv_ray import"
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         value = globals()[name] = getattr(import_module(_MODULES[name]), name)
         return value

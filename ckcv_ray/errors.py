@@ -1,9 +1,8 @@
 """The four exceptions, all caught by ``except CKCVError``, and functions that format text: messages, counts,
 percentages, numbers in units of the target, and times.
 
-What this package no longer has, and what to write instead: the one table of it.
-
-The command line, studies in files and Python answer with these sentences.
+The commands and options that this package no longer has are in one table, which the command line, studies and
+CHANGELOG.md share.
 """
 
 import shlex
@@ -215,27 +214,10 @@ def convert_errors(kind: type[CKCVError], message: str) -> Iterator[None]:
         raise kind(f"{message}: {reason}") from None
 
 
-IN_EXTEND = (  # names of Python that moved there
-    "Auto Balanced Bootstrap Bootstrap632 Bootstrap632Plus Choice DrawnFolds ForwardSplits LeaveOneOut "
-    "MeanBound MeanCost MeanError NystroemSVM OptimismBootstrap RepeatedKFold Rotation SingleSplit Splits "
-    "Subsampling"
-)
-IN_JSON = (  # names of a result
-    "per_k per_learner test_error compare_entries list_settings n_splits rank repeats summary_json "
-    "test_by_permutations unbounded"
-)
-REMOVED: dict[str, str] = {  # commands as "ckcv x", options "--x", values "option=x", and names of Python
-    **dict.fromkeys(IN_EXTEND.split(), "import it from ckcv_ray.extend"),
-    "certify=nested": "write --holdout-share 0.5: half of the rows held out prove as much, with a single "
-    "selection",
+REMOVED = {  # commands and options of before the first release, with what to write instead
     "--outer-splits": "write --holdout-share 0.5, which proves as much as nested outer splits did",
     "--outer-share": "write --holdout-share with the share of the rows that are to judge, such as 0.5",
     "--nested": "without it, ckcv predict applies the model that the certificate is about",
-    "Nested": "write Holdout(0.5), which proves as much with one selection",
-    "certify=occam": "write --certify paper, which is what it is called now",
-    "Occam": "write Paper, which is what it is called now",
-    "certify=auto": "it is what --certify holdout does, the default: leave it out",
-    "holdout_share=bound": "write the share itself: --holdout-share 0.6 for up to 400 rows, 0.5 for more",
     "ckcv new": "ckcv plan TABLE --write-study mine.toml writes a study file",
     "ckcv copy": "copy the files or objects of the run with any program, such as aws s3 sync: the copy is "
     "the run, and ckcv verify checks it",
@@ -243,44 +225,17 @@ REMOVED: dict[str, str] = {  # commands as "ckcv x", options "--x", values "opti
     "ckcv serve": "the guide Recipes answers rows over HTTP with a few lines around load_run(...).predict",
     "--pdf": "open the HTML report in a browser, and print it",
     "--sign": "sign the manifest of the run folder with ssh-keygen -Y sign -n ckcv manifest.json",
-    "out=.docx": "write a form with --out form.md, then pandoc form.md -o form.docx",
-    "to=onnx": "export to skops, and convert the file with skl2onnx, as the guide Recipes does",
-    "integrations": "log a result with a few lines of MLflow, as the guide Recipes does",
     "ckcv submit": "--workers divides the work among processes, --address among nodes of a Ray cluster",
     "ckcv shard": "ckcv run computes the whole study, and resumes it where a job was stopped",
     "ckcv gather": "ckcv run resumes a study, and shows its result as soon as everything is computed",
     "--shards": "--workers divides the work among processes, --address among nodes of a Ray cluster",
     "--slurm": "sbatch docs/guides/slurm.sbatch runs a study on Ray in an allocation of Slurm",
     "--call-sbatch": "sbatch docs/guides/slurm.sbatch runs a study on Ray in an allocation of Slurm",
-    "balance=smote": "score a pipeline of imblearn with SMOTE in it, as the guide for scikit-learn shows",
-    "max_row_values": "leave the method of a codec out: one limit holds for the models of all learners",
-    "scale=if_encoded": "choose standard, or none",
-    "resampling=lpo": "give scikit-learn's LeavePOut as the resampling, from Python",
-    "resampling=drawn_rows": "choose drawn_folds",
-    "resampling=learning_curve": "give splits of growing size from Python, as the guide to evaluate shows",
-    "LearningCurve": "give splits of growing size as the resampling, as the guide to evaluate shows",
-    "resampling=paired_folds": "choose repeated_kfold, with interval=corrected_t",
-    "resampling=paired_subsampling": "choose subsampling, with interval=corrected_t",
-    "interval=conservative_z": "choose corrected_t, with subsampling or kfold",
-    "interval=nested_cv": "choose corrected_t, with repeated_kfold",
-    "interval=wald": "choose clopper_pearson for a single split, or corrected_t for folds",
-    "PairedFolds": "choose RepeatedKFold, with interval=corrected_t",
-    "PairedSubsampling": "choose Subsampling, with interval=corrected_t",
-    "LeavePOut": "give the one of scikit-learn as the resampling",
     "--best-prefix": "write --all-members, which the claim of F* is about",
     "--bound": "leave it out; L_EE is the mean of Clopper-Pearson bounds, as in the paper",
-    "by=best_prefix": "write by='random', which the claim of F* is about",
     "--first-uniform": "leave it out; --certify holdout has closer bounds",
-    "claim=member": "claim refit or vote, or claim nothing and predict --member 7",
-    "claim=random": "claim refit or vote; --certify paper claims the error of a random member of F*",
     "--resume-until-done": "jobs/run_study.py --times 5 goes on by itself, with the options of ckcv run",
     "--spare": "leave it out: what early rounds of a budget do not need is used",
-    "Assessed": "write Scored",
-    "All": "write Procedure.of(choose=...), whose field it is",
-    "Inner": "write Procedure.of(select_by=..., select=...), whose fields they are",
-    "AnyEstimator": "name its class, as in learner='sklearn.svm:SVC'",
-    "Checked": "leave the method check of a trainer out: verify fits models again",
-    "WrappedFits": "return a `FitsOf` with the parts of the fits that are wrapped",
     "--unlabelled": "leave it out: nothing is proven of the model fitted on all rows",
     "ckcv verify --refit": "write --rerun, which runs the whole study again; models are always fitted again",
     "--costs": "write --criterion cost:sick=10,healthy=1",
@@ -294,37 +249,9 @@ REMOVED: dict[str, str] = {  # commands as "ckcv x", options "--x", values "opti
     "--survivors": "write --search budget:survivors=8",
     "--least-splits": "write --search budget:least_splits=3",
     "--refer": 'write ckcv run --answer "error<=0.05": predict then says which rows it is confident of',
-    **dict.fromkeys(
-        ("answers=.md", "template=.md"), "answers are TOML: --template answers.toml writes a file for them"
-    ),
-    "LiveColumns": "write watch(folder, rows, identifier=..., prediction=..., label=...)",
-    **dict.fromkeys(("result.l_ms", "result.error", "result.baseline"), "take it from result.certificate"),
-    **{f"result.{name}": "take it from result.to_json()" for name in IN_JSON.split()},
-    "result.kept": "write result.setting",
-    "result.learner": "write result.study.learner",
-    "result.class_counts": "take the confusion from result.to_json()",
-    "result.rows": "take it from result.table()",
-    "result.take_predictions": "read predictions.parquet in the folder",
-    **dict.fromkeys(
-        ("result.mark", "result.explain", "result.probabilities", "result.list_doubts"),
-        "ckcv predict writes it with the predictions, or says it of them",
-    ),
-    "result.measured_error": "print(result) says it",
-    "result.classify": "write result.predictions(X, rule)",
-    **dict.fromkeys(("result.find_models", "result.full"), "write result.models"),
-    **{f"result.{name}": "make it of result.entries" for name in ("short_names", "one_each", "predicted")},
-    **{f"result.{name}": "make it of result.problem" for name in ("terms", "row_values")},
-    "result.bound_for": "write result.claim_for(rule), or take the bound of one of result.claims",
 }
 
 
 def explain_removed(*names: str) -> str:
     """Return the sentence about the first of some names that was removed; "" if none was."""
     return next((f"{name} was removed: {REMOVED[name]}" for name in names if name in REMOVED), "")
-
-
-def explain_removed_option(name: object, value: object = None) -> str:
-    """Return the sentence about an option, or about its value (the first word of it); "" if there is none."""
-    if value is None:
-        return explain_removed(f"--{name}".replace("_", "-"))
-    return explain_removed(f"{name}={value.partition(':')[0]}") if isinstance(value, str) else ""

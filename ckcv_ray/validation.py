@@ -20,7 +20,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ckcv_ray.errors import AbsentError, CKCVError, InputError, cut, explain_removed_option
+from ckcv_ray.errors import AbsentError, CKCVError, InputError, cut
 
 T = TypeVar("T")
 OPTIONAL = {"optional": True}  # a field that is absent from a file where it has its default
@@ -118,8 +118,6 @@ def check_choice(name: str, value: object, allowed: Iterable[str]) -> str:
     """Return one of the allowed names."""
     names = tuple(allowed)
     if not (isinstance(value, str) and value in names):
-        if gone := explain_removed_option(name, value):
-            raise InputError(gone)
         raise AbsentError(
             f"{name}={quote(value)} is not known: choose from {', '.join(names)}{suggest(value, names)}"
         )

@@ -9,7 +9,7 @@ from ckcv_ray.apps import forms
 from ckcv_ray.cli.data import choose_rule
 from ckcv_ray.cli.options import Folder, make_flag, make_option, with_options
 from ckcv_ray.cli.output import say
-from ckcv_ray.errors import InputError, explain_removed, format_percent, plain, pluralize
+from ckcv_ray.errors import InputError, format_percent, plain, pluralize
 from ckcv_ray.reports.facts import facts
 from ckcv_ray.reports.render import report as write_report
 from ckcv_ray.runs.export import CHECKED_ROWS
@@ -169,8 +169,7 @@ def _check_suffix(option: str, file: FilePath, allowed: tuple[str, ...]) -> str:
     """Return the suffix of a file, which tells its format, if it is one of those allowed."""
     suffix = Path(file).suffix.lower()
     if suffix not in allowed:
-        gone, ends = explain_removed(f"{option}={suffix}"), " or ".join(allowed)
-        raise InputError(gone or f"{option}={quote(str(file))}: the name has to end in {ends}")
+        raise InputError(f"{option}={quote(str(file))}: the name has to end in {' or '.join(allowed)}")
     return suffix
 
 

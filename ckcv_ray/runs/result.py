@@ -17,7 +17,7 @@ from ckcv_ray.claims.quantity import Acceptance, Claim, decide
 from ckcv_ray.claims.rules import ONE_MODEL, CutOff, Rule, find_member, parse_rule
 from ckcv_ray.core.measures import PROBABILITY, Outputs, make_score
 from ckcv_ray.core.options import present
-from ckcv_ray.errors import InputError, ceil_percent, explain_removed, format_level, format_number
+from ckcv_ray.errors import InputError, ceil_percent, format_level, format_number
 from ckcv_ray.learners.base import LEARNERS, ZOO, Setting
 from ckcv_ray.learners.ensemble import Ensemble, Models, Prediction
 from ckcv_ray.records.candidates import per_k, per_learner
@@ -53,14 +53,6 @@ class Result:
     execution: dict[str, Any]
     models: Models
     records: Records | None = field(default=None, kw_only=True)
-
-    if not TYPE_CHECKING:  # for which it would have all names
-
-        def __getattr__(self, name: str) -> Any:
-            """Say what to write instead of a name that was removed; else raise what was raised before."""
-            if removed := explain_removed(f"result.{name}"):
-                raise AttributeError(removed)
-            return object.__getattribute__(self, name)
 
     @property
     def study(self) -> AnyStudy:

@@ -26,7 +26,7 @@ from ckcv_ray.core.quantities import (
     parse_share,
     parse_subgroups,
 )
-from ckcv_ray.errors import InputError, explain_removed_option
+from ckcv_ray.errors import InputError
 from ckcv_ray.validation import Index, check_choice, expect, inner_share, number, quote, sequence
 
 ONE, EACH = "one", "each"
@@ -394,8 +394,6 @@ def _share(name: str, value: Any) -> float | str:
     try:
         share = number(name, float(value) if isinstance(value, str) else value)
     except ValueError:
-        if gone := explain_removed_option(name, value):
-            raise InputError(gone) from None
         raise InputError(f"{name}={quote(value)}: expected a share such as 0.33, or {AUTO}") from None
     return inner_share(name, share, f"0.33 holds out a third of the rows, and {AUTO} a share by their number")
 

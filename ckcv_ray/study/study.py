@@ -48,7 +48,7 @@ from ckcv_ray.core.resampling.folds import (
     read_gap,
 )
 from ckcv_ray.core.selection import BEST_MEAN, check_choose
-from ckcv_ray.errors import InputError, cut, explain_removed_option
+from ckcv_ray.errors import InputError, cut, explain_removed
 from ckcv_ray.learners.base import ALL, ANY, CHOICE, DEFAULT, LEARNERS, ZOO, Learner
 from ckcv_ray.learners.sklearn.spec import check_space, list_packages, trust
 from ckcv_ray.learners.steps import RARE, Balance, Categories, Encoding, Gaps
@@ -594,7 +594,7 @@ def check_known_part(slot: str, part: object) -> None:
 def check_names(of: str, given: Iterable[object], known: Collection[str]) -> None:
     """Raise InputError if an option is not one of a part or of a study."""
     if unknown := [name for name in given if name not in known]:
-        if gone := explain_removed_option(str(unknown[0])):
+        if gone := explain_removed(f"--{unknown[0]}".replace("_", "-")):
             raise InputError(gone)
         raise InputError(
             f"unknown option {quote(unknown[0])} of {of}: the options are {', '.join(sorted(known))}"

@@ -17,7 +17,7 @@ from ckcv_ray.core.draws import Draws
 from ckcv_ray.core.options import option, options, register_part
 from ckcv_ray.core.resampling import base, complete, drawn
 from ckcv_ray.core.resampling.base import EMPTY, FoldSize, Resampling, Split, Splits, Strata
-from ckcv_ray.errors import InputError, explain_removed_option, pluralize
+from ckcv_ray.errors import InputError, pluralize
 from ckcv_ray.validation import (
     MOST,
     Index,
@@ -412,8 +412,6 @@ def parse_resampling(text: str) -> Resampling:
     kind = RESAMPLINGS.get(name)
     make: Any = NESTED.get(name, kind)
     if make is None or make is Splits:
-        if gone := explain_removed_option("resampling", name):
-            raise InputError(gone)
         raise InputError(
             f"resampling={quote(text)} is not known: expected {FORMS}; with a certification "
             f"{', '.join(CERTIFIABLE)}{suggest(name, RESAMPLINGS)}"
