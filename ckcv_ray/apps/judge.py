@@ -17,22 +17,35 @@ from numpy.typing import ArrayLike, NDArray
 from ckcv_ray.claims.certificate import Baseline, Compared, describe_equal_rows, describe_guesses
 from ckcv_ray.claims.certify import claim_subgroups, prove
 from ckcv_ray.claims.given import GIVEN, GivenPredictions, reword
-from ckcv_ray.claims.quantity import Acceptance, Claim, decide, describe_decisions, format_ends
+from ckcv_ray.claims.quantity import Acceptance, Claim, decide, format_ends
 from ckcv_ray.claims.rules import CutOff
 from ckcv_ray.core.quantities import BINARY_RECALLS
-from ckcv_ray.errors import InputError, cut_list, format_level, format_row, pluralize, round_bound
-from ckcv_ray.reports.facts import BY_CLASS, drop_empty, tell_classes
+from ckcv_ray.errors import (
+    InputError,
+    convert_errors,
+    cut_list,
+    format_level,
+    format_row,
+    pluralize,
+    round_bound,
+)
+from ckcv_ray.reports.facts import (
+    BY_CLASS,
+    describe_worst,
+    drop_empty,
+    list_other_claims,
+    tell_classes,
+    tell_comparison,
+    tell_quote,
+)
 from ckcv_ray.reports.templates import (
-    CAUTION,
     DETAILS,
     FIRST,
     Fact,
     FactTable,
     Section,
     divide_sections,
-    fill_card,
     fill_template,
-    list_first_facts,
     show_text,
 )
 from ckcv_ray.storage.pages import add_checksum, write_page
@@ -43,9 +56,8 @@ from ckcv_ray.validation import quote, sequence
 
 ERROR = "refit"  # the name by which a study claims an error
 RENAMED = {"error": ERROR, "ppv": "precision"}  # as they are asked for, where no prevalence is stated
-AUC, WEIGHTED, VOTE = "auc", "weighted_error", "vote"
+AUC, WEIGHTED, NOT_HERE = "auc", "weighted_error", ("vote", "better", "answered")
 OWN_PPV = re.compile(r"\bppv(?=\s*>)")  # in a condition, where no prevalence is stated
-NOTHING_YET = "Nothing can be quoted yet."
 MAX_STRANGE = 5  # labels that are named
 FEW_REPEATS = 0.05  # of the rows: so many are equal by chance where columns are few, or rounded
 NOT_COVERED = (
@@ -90,33 +102,30 @@ class Asked(NamedTuple):
 
     def find_lacks(self, columns: PredictionColumns, claims: Sequence[str]) -> Iterator[str]:
         """Yield what is wrong with options that have no effect, or need what is not known of the rows."""
-        predicted, score = self.has_predictions(columns), columns.score
         at_cut_off = {AUC, *(BINARY_RECALLS if self.require else ())}
         about = [f"claim={'error' if name == ERROR else name}" for name in claims if name not in at_cut_off]
         about += [f"subgroups={name}" for name in columns.subgroups]
-        if about and not predicted:
+        if about and not self.has_predictions(columns):
             yield (
                 f"{about[0]} is about predictions, and there are only scores: name their column with "
                 "--prediction, or a --cut-off that was fixed beforehand"
             )
-        if self.cut_off is not None and (score is None or columns.prediction is not None):
-            yield "a cut-off makes predictions of a score: name --score, and no --prediction"
-        if self.require and (score is None or predicted):
-            yield f"require={self.require} chooses a cut-off of the score: name --score, and no predictions"
+        cut_offs = bool(self.require) + (self.cut_off is not None)
+        if cut_offs and (columns.score is None or columns.prediction is not None or cut_offs > 1):
+            yield "a cut-off, one that is named or required, is of a score: name --score, and no --prediction"
         if (columns.weight is not None) != any(name.startswith(WEIGHTED) for name in claims):
             yield "weights are for claim=weighted_error:4, and it for them: name both, or leave both out"
-        if tested := [name for name in claims if name.startswith("answered")]:
-            yield f"claim={tested[0]} is tested at thresholds that other rows fix: leave it out"
-        known = {f"better:{columns.against}"}
-        if lost := [
-            name for name in claims if name == VOTE or (name.startswith("better") and name not in known)
-        ]:
-            yield f"claim={lost[0]} is of models that are not here: other predictions are named by --against"
+        own = f"better:{columns.against}"
+        lost = [f"claim={name}" for name in claims if name.startswith(NOT_HERE) and name != own]
+        lost += [f"require={self.require}"] * self.require.startswith(("ppv", "npv"))
+        if lost:
+            yield (
+                f"{lost[0]} takes models, or rows that fix thresholds, which are not here: leave it out, and "
+                "name other predictions by --against, a cut-off that was fixed beforehand by --cut-off"
+            )
         for name in ("baseline", "cut_off", "clip", "largest_group"):
             if (value := getattr(self, name)) is not None and not isfinite(value):
                 yield f"{name}={value}: expected a finite number"
-        if self.require.startswith(("ppv", "npv")):
-            yield f"require={self.require} is tested at cut-offs that other rows fix: name a --cut-off"
         if self.baseline is not None and self.clip is None:
             yield "a baseline is a number to be compared with: predict numbers, with --clip"
         if self.empty_wrong and (claims != (ERROR,) or columns.subgroups):
@@ -219,15 +228,15 @@ class Judgement(Compared):
 
     def count_classes(self) -> NDArray[np.int64] | None:
         """Return the rows by class and predicted class, no class last; None with numbers, or scores alone."""
-        given, task, n = self.held.predictions, self.held.problem.task, len(self.labels)
+        given, y, n = self.held.predictions, self.held.problem.task.y, len(self.labels)
         if given.predicted is None or not n:
             return None
-        cells = task.y * (n + 1) + np.where(given.predicted < 0, n, given.predicted)
+        cells = y * (n + 1) + np.where(given.predicted < 0, n, given.predicted)
         return np.bincount(cells[~given.empty], minlength=n * (n + 1)).reshape(n, n + 1)
 
     def to_json(self) -> dict[str, object]:
         """Return it as JSON values."""
-        task, counts, first = self.held.problem.task, self.count_classes(), self.claims[0]
+        task, counts = self.held.problem.task, self.count_classes()
         ends = {claim: self.find_interval(claim) or (None, None) for claim in self.claims}
         return {
             "rows": task.n,
@@ -235,7 +244,7 @@ class Judgement(Compared):
             "delta": self.delta,
             "seed": self.held.problem.draws.seed,
             "salt": task.salt,
-            "may_be_quoted": not self.refuse(first),
+            "may_be_quoted": not self.refuse(self.first),
             "claims": [claim.to_json() | {"low": low, "high": high} for claim, (low, high) in ends.items()],
             "margin": self.margin,
             "baseline": self.baseline.to_json() if self.held.constants else None,
@@ -255,103 +264,64 @@ class Judgement(Compared):
         Raises:
             InputError: it cannot be written, or would replace something else than a page of ckcv.
         """
-        task, level = self.held.problem.task, format_level(self.delta)
-        columns, of = self.held.predictions.columns, f" from {task.source}" if task.source else ""
+        task, columns = self.held.problem.task, self.held.predictions.columns
+        of = f" from {task.source}" if task.source else ""
         title = title or f"Predictions of {task.target.name} by {columns.prediction or columns.score}{of}"
         top, rest = divide_sections(self.facts())
-        page = fill_template(
-            "page.html",
-            title=title,
-            heading=[],
-            purpose="",
-            short=False,
-            top=top,
-            rest=rest,
-            level=level,
-            task=task,
-            origin="ckcv judge",
-            maker="ckcv judge from the table",
-        )
+        made = {
+            "origin": "ckcv judge",
+            "maker": "ckcv judge from the table",
+            "level": format_level(self.delta),
+        }
+        head = {"title": title, "heading": [], "purpose": "", "short": False}
+        page = fill_template("page.html", top=top, rest=rest, task=task, **made, **head)
         write_page(None, out, add_checksum(page.encode()), "a page")
         return str(out)
 
-    def _repr_html_(self) -> str:
-        return fill_card(list_first_facts(self.facts()), "judged predictions")
-
     def __repr__(self) -> str:
-        first = self.claims[0]
-        return f"<Judgement of {self.held.problem.task.n:,} rows: {first.name} {first.says}>"
+        return self.summary()
 
     def facts(self) -> list[Section]:
         """Return what is told of it, in the order of the page."""
-        statements = [Fact(claim.name, claim.statement, DETAILS) for claim in self.claims]
-        voids = [Fact("not covered", text) for text in NOT_COVERED]
-        salt = self.held.problem.task.salt
+        problem, task, nothing = self.held.problem, self.held.problem.task, self.refuse(self.first)
+        may = self.claims[1:] if nothing else self.claims
+        quoted = next(
+            (claim for claim in may if not self.refuse(claim) and not claim.quantity.reference), None
+        )
         again = "The same command on the same table computes every figure again."
         told = [
-            Section("quote", *self._tell_quote()),
+            tell_quote(self, task, quoted, nothing, self.list_cautions(), self.decisions),
             Section("subject", "What is it about?", self._tell_subject()),
-            Section("voids", "What voids it?", voids),
-            Section("check", "How do I check it?", [Fact("ckcv judge", again), Fact("salt", salt)]),
+            Section("voids", "What voids it?", [Fact("not covered", text) for text in NOT_COVERED]),
+            Section("check", "How do I check it?", [Fact("ckcv judge", again), Fact("salt", task.salt)]),
             Section("next", "What do I do next?", [Fact("", "Quote the sentence with its conditions.")]),
         ]
         if (counts := self.count_classes()) is not None:
-            proven = {claim.label: claim.says for claim in self.claims if claim.quantity.by_class}
-            of_classes = [proven.get(label, "") for label in self.labels]
-            fixed = BY_CLASS if self.held.problem.task.units.independent else ()
-            level = format_level(self.delta) if proven else ""
+            fixed = BY_CLASS if task.units.independent else ()
             wrong, tables = tell_classes(
-                self.labels, self.held.problem.positive, counts, self.delta, fixed, of_classes, level
+                self.labels, problem.positive, counts, self.delta, fixed, self.claims
             )
             told.append(Section("performance", "Performance by class", [wrong], tables))
-        return [*told, Section("claims", "Claims", statements, [self._tabulate()])]
-
-    def _tell_quote(self) -> tuple[str, list[Fact]]:
-        first, task = self.claims[0], self.held.problem.task
-        nothing, cautions = self.refuse(first), self.list_cautions()
-        headline = first.quantity.word(first.quantity.quoted, first, task)
-        may = "Quote with CAUTION" if cautions else "May be quoted"
-        verdict = f"{may}: {headline}, with probability {format_level(first.delta)}"
-        if nothing:
-            others = any(claim.says_something for claim in self.claims[1:])
-            verdict = f"{f'The {first.name} cannot be quoted.' if others else NOTHING_YET} {nothing}"
-        told = [
-            Fact("accepted", describe_decisions(self.decisions), FIRST, self.decisions),
-            Fact("verdict", verdict, FIRST, first.risk if first.quantity.is_error and self.labels else None),
-            Fact("claim", "" if nothing else first.statement, FIRST),
-            *(Fact(CAUTION, text, FIRST) for text in cautions if text != nothing),
-        ]
-        if not nothing:
-            told.insert(0, Fact("number", first.limit, value=first.bound))
-            told.insert(1, Fact("of", f"{first.name}, {first.quantity.side}; proven"))
-        kicker = "Nothing to quote yet" if nothing else "The number to quote"
-        return kicker, told
+        statements = [Fact(claim.name, claim.statement, DETAILS) for claim in self.claims]
+        told.append(Section("claims", "Claims", statements, [self._tabulate()]))
+        return [replace(each, facts=[replace(f, text=reword(f.text)) for f in each.facts]) for each in told]
 
     def _tell_subject(self) -> Iterator[Fact]:
-        first, task, columns = self.claims[0], self.held.problem.task, self.held.predictions.columns
-        given = columns.prediction or columns.score
+        first, task, columns = self.first, self.held.problem.task, self.held.predictions.columns
         rows = f"{task.n:,} rows{task.units.word('', f' in {task.n_units:,} groups')}"
+        given = columns.prediction or columns.score
         yield Fact("", f"The column {given!r} of {rows}, compared with {task.target.name!r}.", FIRST)
         if first.bound is not None or first.quantity.is_error:
             yield Fact("measured", self._measure(first), FIRST)
         if self.held.constants and first.quantity.guarded:
-            baseline = self.baseline
-            always = f"{baseline.figure} if {baseline.quote(self.labels)} were always predicted"
-            if first.quantity.is_error:
-                always += task.units.word("", ", mean over groups")
-            yield Fact("baseline", always, FIRST, baseline.error)
-        yield Fact("better", self.describe_gate(first), FIRST, first.gate)
-        others = (claim for claim in self.claims[1:] if claim.says_something and not claim.quantity.reference)
-        yield Fact("proven", "; ".join(map(str, others)), FIRST)
+            yield from tell_comparison(self, task)
+        yield Fact("proven", list_other_claims(self), FIRST)
         for claim in self.claims:
             if claim.quantity.reference:
                 points = round_bound(100 * (self.margin or 0.0), up=False)
                 by = f"; by {points} points or more" if self.margin else ""
-                yield Fact("against", f"{reword(claim.quantity.describe(claim))}{by}", FIRST)
-        worst = [claim for claim in self.subgroups if claim.label is None and claim.bound is not None]
-        if worst:
-            last = max(worst, key=lambda claim: claim.risk)
-            yield Fact("subgroups", f"{last.says} in the worst of {len(worst)} ({last.subgroup})", FIRST)
+                yield Fact("against", f"{claim.quantity.describe(claim)}{by}", FIRST)
+        yield Fact("subgroups", describe_worst(self), FIRST)
 
     def _measure(self, claim: Claim) -> str:
         """Say what was measured of a claim, with its two-sided interval if it has one."""
@@ -416,24 +386,14 @@ def judge(
     """
     given = {"y": y, "predicted": predicted, "score": score, "against": against}
     given |= {"group": groups, "weight": weights}
-    known = {name: _make_column(name, values) for name, values in given.items() if values is not None}
-    if len({len(values) for values in known.values()}) > 1:
-        sizes = ", ".join(f"{name} {len(values):,}" for name, values in known.items())
-        raise InputError(f"arrays have different numbers of rows: {sizes}")
+    known = {name: values for name, values in given.items() if values is not None}
+    with convert_errors(InputError, "arrays have to be columns of text or numbers, with as many rows"):
+        table = pa.table({name: pa.array(values, from_pandas=True) for name, values in known.items()})
     names = {name: name if name in known else None for name in given}
     columns = PredictionColumns(
         "y", names["predicted"], names["score"], names["against"], names["group"], names["weight"]
     )
-    return judge_table(pa.table(known), columns, Asked(**asked))
-
-
-def _make_column(name: str, values: ArrayLike) -> pa.Array:
-    try:
-        return pa.array(values, from_pandas=True)
-    except (pa.ArrowException, TypeError) as error:
-        raise InputError(
-            f"{name} cannot be read as a column ({error}): it is all text, or all numbers"
-        ) from None
+    return judge_table(table, columns, Asked(**asked))
 
 
 def judge_table(table: pa.Table, columns: PredictionColumns, asked: Asked, source: str = "") -> Judgement:

@@ -151,11 +151,18 @@ class Compared:
     """Claims beside a constant, which an error has to be less than to be quoted."""
 
     labels: tuple[Label, ...]
+    claims: tuple[Claim, ...]
+    subgroups: tuple[Claim, ...] | None
 
     @property
     def baseline(self) -> Baseline:
         """The constant's error on the rows that claims rest on."""
         raise NotImplementedError
+
+    @property
+    def first(self) -> Claim:
+        """The claim to quote."""
+        return self.claims[0]
 
     @property
     def _constant(self) -> str:
@@ -325,11 +332,6 @@ class Certificate(Compared, Stored):
     def baseline(self) -> Baseline:
         """The baseline that claims are compared with: that on the rows that they rest on."""
         return self.baselines[-1]
-
-    @property
-    def first(self) -> Claim:
-        """The claim to quote."""
-        return self.claims[0]
 
     def explain_lack_of_cut_off(self, required: Condition) -> str:
         """Return the sentence that says why no cut-off was chosen for a condition; "" if one was."""

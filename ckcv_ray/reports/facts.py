@@ -16,9 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ckcv_ray.claims import quantity
-from ckcv_ray.claims.certificate import PROVISIONAL, Certificate, describe_equal_rows, describe_least
+from ckcv_ray.claims.certificate import (
+    PROVISIONAL,
+    Certificate,
+    Compared,
+    describe_equal_rows,
+    describe_least,
+)
 from ckcv_ray.claims.error import describe_weights
-from ckcv_ray.claims.quantity import Claim, describe_intervals, format_ends
+from ckcv_ray.claims.quantity import Acceptance, Claim, describe_intervals, format_ends
 from ckcv_ray.core.bounds.betting import bound_mean_loss
 from ckcv_ray.core.bounds.binomial import bound_both_sides, clopper_pearson
 from ckcv_ray.core.intervals import INTERVALS, MISS
@@ -150,9 +156,9 @@ NOT_COVERED = (
 )
 
 
-def name_units(result: Result) -> str:
+def name_units(task: Task) -> str:
     """Say what a new case is."""
-    return result.task.units.word("new rows", "rows of new groups")
+    return task.units.word("new rows", "rows of new groups")
 
 
 def describe_subject(result: Result) -> str:
@@ -160,7 +166,7 @@ def describe_subject(result: Result) -> str:
     labels = [cut(str(label), MAX_LABEL) for label in result.task.classes]
     named, name = ", ".join(cut_list(labels, "more classes", MAX_LABELS)), result.task.target.name
     what = f"{name} ({named})" if labels else f"a number, {name},"
-    return f"Prediction of {what} for {name_units(result)}."
+    return f"Prediction of {what} for {name_units(result.task)}."
 
 
 def tell_data(result: Result, repeats: int, most: int) -> Section:
@@ -330,8 +336,7 @@ def tell_classes(
     counts: NDArray[np.int64],
     delta: float,
     fixed: Collection[str] = (),
-    proven: Sequence[str] = (),
-    level: str = "",
+    claims: Sequence[Claim] = (),
 ) -> tuple[Fact, list[FactTable]]:
     """Tell what a rule makes of the rows of each class.
 
@@ -340,8 +345,7 @@ def tell_classes(
         counts: rows by class and predicted class, the undecided last, (n_classes, n_classes + 1).
         delta: probability with which an interval may miss.
         fixed: which of ``BY_CLASS`` have exact intervals.
-        proven: of the recall of each class, in words; "" where nothing is.
-        level: of what is proven; "" if nothing is.
+        claims: about the rule, of which those about single classes stand beside their figures.
     """
 
     def bound(part: int, whole: int) -> str | None:
@@ -351,20 +355,21 @@ def tell_classes(
     order, names = [*range(len(labels))], ["sensitivity"] * len(labels) + ["ppv"] * len(labels)
     if len(labels) == 2:
         order, names = [positive, 1 - positive], [*BY_CLASS]
-    said, rows = [text or None for text in proven or [""] * len(labels)], list[tuple[str, ...]]()
+    recalls = [claim for claim in claims if claim.quantity.by_class and claim.bound is not None]
+    proven, rows = {claim.label: claim.says for claim in recalls}, list[tuple[str, ...]]()
     wholes = [int(whole[i]) for whole in (counts.sum(axis=1), counts.sum(axis=0)) for i in order]
     for name, i, whole in zip(names, order * 2, wholes, strict=True):
         figure, part = BY_CLASS[name].format(labels[i]), int(counts[i, i])
         measured, interval = part / whole if whole else None, bound(part, whole) if name in fixed else None
-        of_it = said[i] if name in ("sensitivity", "specificity") else None
+        of_it = proven.get(labels[i]) if name in ("sensitivity", "specificity") else None
         rows.append(format_row(figure, f"{part:,} of {whole:,}", measured, interval, of_it))
     heads = ("figure", "rows", "measured", "interval", "proven")
     wrong = total - int(counts.diagonal().sum())
     exact = f", {bound(wrong, total)}" if fixed and set(fixed) >= set(BY_CLASS) else ""
     intervals = f" The intervals are {describe_intervals(delta)}." if fixed else ""
-    carries = (
-        f"Only the column ‘proven’ carries the {level} statement." if level else "Nothing here is proven."
-    )
+    carries = "Nothing here is proven."
+    if recalls:
+        carries = f"Only the column ‘proven’ carries the {format_level(recalls[0].delta)} statement."
     note = f"{carries} PPV and NPV are those at the prevalence of these rows.{intervals}"
     tables = [FactTable("By class", *drop_empty(heads, rows), note, DETAILS), _tell_confusion(labels, counts)]
     (share,) = format_row(wrong / total if total else None)
@@ -432,34 +437,48 @@ def facts(
 
 
 def _tell_quote(result: Certified) -> Section:
-    c, (quoted, nothing) = result.certificate, find_quoted(result)
-    first, question, told = c.first, result.problem.all_rows.units.question, list[Fact]()
-    cautions = [text for text in _list_cautions(result) if quoted or text != nothing]
-    kicker = "Nothing to quote yet" if quoted is None else "The number to quote"
-    if c.provisional:
-        kicker = "Provisional: evaluations failed; the bound is proven nevertheless"
+    c, question = result.certificate, result.problem.all_rows.units.question
+    told = tell_quote(
+        c, result.task, *find_quoted(result), _list_cautions(result), result.decisions, question
+    )
+    kicker = "Provisional: evaluations failed; the bound is proven nevertheless"
+    unread = Fact("unread", _describe_passed_over(result), FIRST)
+    notes = [Fact("note", text, DETAILS) for text in _list_notes(result)]
+    return replace(told, title=kicker if c.provisional else told.title, facts=[*told.facts, unread, *notes])
+
+
+def tell_quote(
+    c: Compared,
+    task: Task,
+    quoted: Claim | None,
+    nothing: str,
+    cautions: Sequence[str],
+    decisions: Sequence[Acceptance],
+    question: str = "",
+) -> Section:
+    """Tell which claim may be quoted, if one may, or why the first may not; and what to know before."""
+    told, first, cautions = list[Fact](), c.first, [text for text in cautions if quoted or text != nothing]
     if quoted is not None:
-        said = f"{quoted.name} on {name_units(result)} in the long run, {quoted.quantity.side}; proven, by "
+        said = f"{quoted.name} on {name_units(task)} in the long run, {quoted.quantity.side}; proven, by "
         told.append(Fact("number", quoted.limit, PAGE, quoted.bound, *_find_basis(quoted)))
         told.append(Fact("of", f"{said}{quoted.method}"))
-    told.append(Fact("accepted", quantity.describe_decisions(result.decisions), FIRST, result.decisions))
+    told.append(Fact("accepted", quantity.describe_decisions(decisions), FIRST, decisions))
     may = "Quote with CAUTION" if cautions or question else "May be quoted"
     if quoted is None:
         verdict = f"Nothing can be quoted yet. {nothing}"
     elif nothing:
-        verdict = f"The error cannot be quoted; proven are: {_list_other_claims(c)}"
+        verdict = f"The {first.name} cannot be quoted; proven are: {list_other_claims(c)}"
     else:
-        headline = first.quantity.word(first.quantity.quoted, first, result.task)
+        headline = first.quantity.word(first.quantity.quoted, first, task)
         verdict = f"{may}: {headline}, with probability {format_level(first.delta)}"
     # of an error, its bound is compared with what was measured
-    share = first.risk if first.quantity.is_error and result.task.classes else None
+    share = first.risk if first.quantity.is_error and task.classes else None
     told.append(Fact("verdict", verdict, FIRST, share))
     stated = "" if quoted is None else quoted.statement.replace(f" ({quoted.method}).", ".")
     told.append(Fact("claim", stated, FIRST))
     told += [Fact(CAUTION, text, FIRST) for text in cautions]
-    told += [Fact(QUESTION, question, FIRST), Fact("unread", _describe_passed_over(result), FIRST)]
-    told += [Fact("note", text, DETAILS) for text in _list_notes(result)]
-    return Section("quote", kicker, told)
+    told.append(Fact(QUESTION, question, FIRST))
+    return Section("quote", "The number to quote" if quoted else "Nothing to quote yet", told)
 
 
 def _find_basis(claim: Claim) -> tuple[str, str]:
@@ -606,22 +625,21 @@ def _advise(result: Certified) -> Iterator[str]:
 def _tell_subject(result: Certified, found: Calibration | None) -> Iterator[Fact]:
     c, problem, counts = result.certificate, result.problem, tabulate_claimed(result)
     quoted, nothing = find_quoted(result)
-    first, required, basis = c.first, problem.required, _find_basis(c.first)
+    required, basis = problem.required, _find_basis(c.first)
     lack = "" if required is None else c.explain_lack_of_cut_off(required)
-    others = "" if quoted is not None and nothing else _list_other_claims(c)
+    others = "" if quoted is not None and nothing else list_other_claims(c)
     compared = [claim.quantity.describe(claim) for claim in c.claims if claim.quantity.reference]
     yield Fact("", describe_subject(result))
-    yield Fact("required", "" if lack == first.statement else lack, FIRST)
+    yield Fact("required", "" if lack == c.first.statement else lack, FIRST)
     yield Fact("measured", _describe_measured(result), FIRST, measure_error(result), *basis)
-    yield Fact("baseline", _describe_baseline(result), FIRST, c.baseline.error, *basis)
-    yield Fact("better", c.describe_gate(first), FIRST, first.gate, *basis)
+    yield from tell_comparison(c, result.task)
     yield Fact("proven", others, FIRST, None, *basis)
     of_classes = None if counts is None else counts.tolist()
     yield Fact("by class", _describe_classes(result), FIRST, of_classes, *basis)
     yield Fact("calibration", found.verdict if found is not None and found.n_outside else "", FIRST)
     yield Fact("answered", _describe_answered(c), FIRST)
     yield Fact("compared", "; ".join(compared), FIRST)
-    yield Fact("subgroups", _describe_worst(c), FIRST)
+    yield Fact("subgroups", describe_worst(c), FIRST)
     yield Fact("model", _describe_model(result), FIRST)
     yield Fact("search", _name_search(result), DETAILS if c.search is None else FIRST, c.search)
     yield Fact("weights", describe_weights(problem), FIRST)
@@ -656,15 +674,18 @@ def _describe_measured(result: Certified) -> str:
     return f"{said}; the paper's L_EE {ceil_percent(c.l_ee)}" if papers else said
 
 
-def _describe_baseline(result: Certified) -> str:
-    c, baseline, off = result.certificate, result.certificate.baseline, result.task.target.word("", "off by ")
-    mean = result.task.units.word("", ", mean over groups")
-    on = "same rows" if c.first.held_out else baseline.on
-    figure, constant = f"{baseline.figure}{' on average' * bool(off)}", baseline.quote(c.labels)
-    return f"{off}{figure} on the {on} if {constant} were always predicted{mean}"
+def tell_comparison(c: Compared, task: Task) -> Iterator[Fact]:
+    """Tell the error of the constant, and whether the rule of the first claim is better than all of them."""
+    baseline, first, off = c.baseline, c.first, task.target.word("", "off by ")
+    on = "same rows" if first.held_out else baseline.on
+    figure, mean = f"{baseline.figure}{' on average' * bool(off)}", task.units.word("", ", mean over groups")
+    said = f"{off}{figure} on the {on} if {baseline.quote(c.labels)} were always predicted{mean}"
+    yield Fact("baseline", said, FIRST, baseline.error, *_find_basis(first))
+    yield Fact("better", c.describe_gate(first), FIRST, first.gate, *_find_basis(first))
 
 
-def _list_other_claims(c: Certificate) -> str:
+def list_other_claims(c: Compared) -> str:
+    """Return what is proven beside the first claim, by its rule."""
     first, shown = c.first, list[str]()
     for claim in c.claims:
         kind = claim.quantity
@@ -711,7 +732,8 @@ def _describe_classes(result: Certified) -> str:
     return f"{', '.join(said)} wrong{more}{f', of all {rows.sum():,} rows' if every else ''}{own}"
 
 
-def _describe_worst(c: Certificate) -> str:
+def describe_worst(c: Compared) -> str:
+    """Return what is proven of the worst of the subgroups; "" without any."""
     claimed = [claim for claim in c.subgroups or () if claim.label is None]
     known = [claim for claim in claimed if claim.bound is not None]
     if not claimed:
@@ -762,15 +784,12 @@ def _tell_performance(
     rule, rows = _find_basis(first)
     told = [Fact("operating point", f"{rows}, by {rule}", DETAILS, None, rule, rows)]
     if counts is not None:
-        recalls = [each for each in c.claims if each.quantity.by_class and each.shares_rule(first)]
-        limits = {each.label: f"at least {each.limit}" for each in recalls if each.bound is not None}
-        proven = [limits.get(label, "") for label in result.task.classes]
-        level, fixed = format_level(first.delta) if any(proven) else "", [*BY_CLASS]
+        fixed, same = [*BY_CLASS], [claim for claim in c.claims if claim.shares_rule(first)]
         if first.cut_off is not None:  # it depends on the labels of these rows: so do PPV and NPV at it
             fixed = [name for name in fixed[:2] if quantity.is_fixed_for(name, result.problem.required)]
         fixed = fixed if first.held_out and result.task.units.independent else []
         wrong, tables = tell_classes(
-            result.task.classes, result.problem.positive, counts, result.study.delta, fixed, proven, level
+            result.task.classes, result.problem.positive, counts, result.study.delta, fixed, same
         )
         told.append(wrong)
     for baseline in c.baselines[:-1]:
