@@ -403,10 +403,9 @@ CASES = {
     "time and paper": words("--budget 10m --paper", "--budget 10m limits", "--search race fixes it: leave"),
     "time and effort": words("--budget 10m --search budget --effort 90", "and --effort 90 fixes it: leave"),
     # claims and conditions
-    "two cut-offs": words("--require sensitivity>=0.8,specificity>=0.5", "is chosen for one condition"),
-    "answer without a condition": words("--answer 0.1", "expected a condition such as error<=0.05"),
+    "two cut-offs": words("--require sensitivity>=0.8,specificity>=0.5", "write sensitivity>=0.9"),
+    "answer without a condition": words("--answer 0.1", "0.1 is not known here: choose from error"),
     "answer without errors": words("--answer error<=0", "write error<=0.05"),
-    "claim of a subgroup": words("--claim refit@sex", "claim refit, and add --subgroups sex"),
     "better than itself": words(
         "--learner linear --claim better:linear", "such as --learner linear,svm", source="twonorm:60:0"
     ),

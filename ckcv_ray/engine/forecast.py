@@ -170,8 +170,7 @@ class Trial:
         at = np.nonzero(exists)
         best = at[0][np.argsort(values[at], kind="stable")]  # the path of each setting, the best first
         counts = count_kept(problem.n_settings, search.keep, search.survivors)
-        larger = np.mean([problem.cost(Stage.SELECT, j) for j in range(len(problem.sizes))], axis=0)
-        larger /= problem.cost(Stage.SELECT, problem.screened)
+        larger = problem.mean_cost / problem.cost(Stage.SELECT, problem.screened)
         later = each * larger[problem.learner_of_paths]  # in all fold sizes
         n_splits = sum(size.n_splits for size in problem.sizes)
         shares = np.array(weigh_rounds(len(counts)))

@@ -211,7 +211,8 @@ class BudgetQueue(RaceQueue):
         """Return the seconds of selection expected to be left for one worker; inf if not yet known."""
         if self.racing:
             return super().expect_left()
-        return Queue.expect_left(self) + self.rates.seconds_for(self.left * self.problem.mean_cost)
+        shares = self.problem.settings_per_learner / self.problem.n_settings
+        return Queue.expect_left(self) + self.rates.seconds_for(self.left * self.problem.mean_cost * shares)
 
     def progress(self) -> Progress:
         """Return the progress of the run, in evaluations that rounds want, of which the last drops some."""

@@ -12,10 +12,10 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from math import inf
 from typing import Any, ClassVar, NamedTuple, Self
 
 from ckcv_ray import validation
-from ckcv_ray.core.draws import Draws, hold_out
 from ckcv_ray.core.options import HasOptions, Option, option
 from ckcv_ray.core.quantities import (
     Declared,
@@ -23,11 +23,10 @@ from ckcv_ray.core.quantities import (
     list_quantities,
     parse_positive,
     parse_quantity,
-    parse_share,
     parse_subgroups,
 )
 from ckcv_ray.errors import InputError
-from ckcv_ray.validation import Index, check_choice, expect, inner_share, number, quote, sequence
+from ckcv_ray.validation import check_choice, expect, inner_share, number, quote, sequence
 
 ONE, EACH = "one", "each"
 RACE_WORK = 2.3e13  # units^3 times candidates, up to which "auto" races: 1,300 units, 143 settings, all k
@@ -158,7 +157,7 @@ class Auto(Search):
 
 
 WHERE_FORM = re.compile(r"\s*([^<>=]*[^<>=\s])\s*(=|>=|>)\s*(\S.*?)\s*")
-CONDITION_FORM = re.compile(r"\s*([^<>=\s]+)\s*(>=|<=)\s*(\S+)\s*")
+CONDITION_FORM = re.compile(r"\s*([^<>=\s]+)\s*(>=|<=|:)\s*([^\s:]+)\s*")
 
 
 class Condition(NamedTuple):
@@ -195,15 +194,21 @@ def parse_condition(option: str, text: str, known: Collection[str] = ()) -> Cond
         InputError: it is none, or is on the wrong side: an error is at most, all else at least a value.
     """
     found = CONDITION_FORM.fullmatch(text)
-    parts = (found[1], found[2], found[3]) if found else _read_without_sign(option, text.strip(), known)
-    name, sign, value = parts
+    name, sign, value = found.groups() if found else (text.strip(), "", "")
     kind = find_quantity(name)
     if kind is None or (known and kind.name not in known):
         names = known or ("error", *(kind.form() for kind in list_quantities()))
         listed = ", ".join(names) + validation.suggest(name, names)
         raise InputError(f"{option}={quote(text)}: {name} is not known here: choose from {listed}")
-    if (sign == ">=") == kind.at_most:
-        word, right = ("most", "<=") if kind.at_most else ("least", ">=")
+    right, example = ("<=", 20 if kind.of_numbers else 0.05) if kind.at_most else (">=", 0.9)
+    arguments = 0 if kind.is_error else kind.form().count(":")
+    if not sign or (sign == ":" and name.count(":") < arguments):
+        raise InputError(
+            f"{option}={quote(text)} lacks its value: a shell takes {right[0]} for itself, so quote it, as "
+            f"'{text}{right}{example}', or write {text}:{example}"
+        )
+    if sign not in (right, ":"):
+        word = "most" if kind.at_most else "least"
         raise InputError(
             f"{option}={quote(text)}: what is proven of {name} is that it is at {word} a value: write "
             f"{name}{right}{value}"
@@ -212,31 +217,9 @@ def parse_condition(option: str, text: str, known: Collection[str] = ()) -> Cond
         raise InputError(
             f"{option}={quote(text)}: the clip is an option of its own: write {kind.name}<={value}"
         )
-    if kind.of_numbers:
-        most = parse_positive(f"{option}={text}", value, f"{name}<=20")
-    else:
-        most = parse_share(f"{option}={text}", value, f"{name}{sign}{0.05 if kind.at_most else 0.9}")
-    if not kind.is_error:
-        name = str(kind.parse(name))
-    return Condition(name, most)
-
-
-def _read_without_sign(option: str, text: str, known: Collection[str]) -> tuple[str, str, str]:
-    """Return name, sign and value of a condition such as "sensitivity:0.9"; see ``parse_condition``."""
-    name, *given = text.split(":")
-    kind = find_quantity(name)
-    taken = 0 if kind is None or kind.is_error else kind.form().count(":")
-    if kind is None or len(given) < taken:
-        example = "error<=0.05" if known == ("error",) else "sensitivity>=0.9"
-        raise InputError(f"{option}={quote(text)}: expected a condition such as {example}")
-    sign, value = ("<=", 20 if kind.of_numbers else 0.05) if kind.at_most else (">=", 0.9)
-    if len(given) == taken:
-        raise InputError(
-            f"{option}={quote(text)} lacks its value: a shell takes {sign[0]} for itself, so quote it, as "
-            f"'{text}{sign}{value}', or write {text}:{value}"
-        )
-    name, _, share = text.rpartition(":")
-    return name, sign, share
+    below = inf if kind.of_numbers else 1.0
+    limit = parse_positive(f"{option}={text}", value, f"{name}{right}{example}", below)
+    return Condition(name if kind.is_error else str(kind.parse(name)), limit)
 
 
 HOLDOUT_BOUNDS = ("clopper_pearson", "stevens")
@@ -315,14 +298,6 @@ class Certification(HasOptions):
         """The rule that the quantities among the claims are about: the first one named."""
         return next((name for name in self.claim if name not in self.quantities), CLAIMS[0])
 
-    def name_source(self, claim: str) -> str:
-        """Return the option that asks for a claim, with its value: some claims follow from other options."""
-        quantity = self.quantities[claim]
-        if quantity.answers:
-            return f"answer={self.answer}"
-        required = self.require and (quantity.made_of or (quantity.by_class and quantity.two_classes))
-        return f"require={self.require}" if required else f"claim={claim}"
-
     @property
     def weighs_rows(self) -> bool:
         """Whether an error by the weights of rows is claimed."""
@@ -357,10 +332,6 @@ class Certification(HasOptions):
     def canonical(self, n: int) -> Self:
         """Return the canonical form for n rows, the same for all equivalent certifications."""
         return self
-
-    def draw_held_out(self, n: int, draws: Draws) -> Index | None:
-        """Return the rows that nothing uses before the end, ascending; None if there are none."""
-        return None
 
 
 def _accept(name: str, value: Any) -> tuple[str, ...]:
@@ -403,12 +374,6 @@ def _claims(name: str, value: Any) -> tuple[str, ...]:
     named = (str(parse_quantity(c) or c) if isinstance(c, str) else quote(c) for c in listed)
     claims = tuple(dict.fromkeys(named)) or CLAIMS[:1]
     for claim in claims:
-        asked, at, column = claim.partition("@")
-        if at:
-            raise InputError(
-                f"{name}={claim!r}: of groups of rows error and recalls are proven jointly, by their column: "
-                f"claim {asked}, and add subgroups={column}"
-            )
         kind = find_quantity(claim)
         if claim not in CLAIMS and (kind is None or kind.is_error):
             known = (*CLAIMS, *(kind.form() for kind in list_quantities()))
@@ -417,19 +382,12 @@ def _claims(name: str, value: Any) -> tuple[str, ...]:
 
 
 def _require(name: str, value: Any) -> str:
-    expect(name, value, str, "a condition such as 'sensitivity>=0.9'")
-    if "," in value:
-        raise InputError(
-            f"{name}={quote(value)}: a cut-off is chosen for one condition: leave the others to accept, such "
-            "as require=sensitivity>=0.9 and accept=specificity>=0.6"
-        )
-    known = [kind.name for kind in list_quantities() if kind.brings]
+    return _condition(name, value, [kind.name for kind in list_quantities() if kind.brings])
+
+
+def _condition(name: str, value: Any, known: Collection[str]) -> str:
+    expect(name, value, str, "one condition, such as 'sensitivity>=0.9' or 'error<=0.05'")
     return str(parse_condition(name, value, known)) if value else ""
-
-
-def _answer(name: str, value: Any) -> str:
-    expect(name, value, str, "a condition such as 'error<=0.05'")
-    return str(parse_condition(name, value, known=("error",))) if value else ""
 
 
 def _where(name: str, value: Any) -> str:
@@ -552,7 +510,11 @@ class Holdout(Certification):
     holdout_where: str = option(
         "", _where, "Hold out by a column, named before any look: site=B, date>=2025-01-01."
     )
-    answer: str = option("", _answer, "Answer only confident rows, with error<=0.05 proven for them.")
+    answer: str = option(
+        "",
+        partial(_condition, known=("error",)),
+        "Answer only confident rows, with error<=0.05 proven for them.",
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -574,9 +536,3 @@ class Holdout(Certification):
         if self.holdout_share != AUTO or self.holdout_where:
             return self
         return replace(self, holdout_share=HALF if n <= MAX_HALVED_ROWS else THIRD)
-
-    def draw_held_out(self, n: int, draws: Draws) -> Index | None:
-        """Draw the rows to hold out."""
-        share = self.canonical(n).holdout_share
-        assert isinstance(share, float)
-        return hold_out(n, share, draws)

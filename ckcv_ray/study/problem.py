@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ckcv_ray.core import measures
-from ckcv_ray.core.criteria import CLIP_IS, GROUPED, Criterion, MeanClippedError, UnitCounts, for_groups
-from ckcv_ray.core.draws import PART, PERMUTATIONS, Draws, order_held_out, permute_within
+from ckcv_ray.core.criteria import CLIP_IS, Criterion, MeanClippedError, UnitCounts, for_groups
+from ckcv_ray.core.draws import PART, PERMUTATIONS, Draws, hold_out, order_held_out, permute_within
 from ckcv_ray.core.intervals import CORRECTED_T, INTERVALS
 from ckcv_ray.core.measures import CLASSES, NUMBERS, TWO, ClippedErrors, Kind, Losses, Measure, Output, Score
 from ckcv_ray.core.resampling.base import EMPTY, FoldSize, Split
@@ -31,11 +31,10 @@ from ckcv_ray.core.selection import BEST_MEAN, ONE_SE, Leader, list_simplifying
 from ckcv_ray.errors import InputError, pluralize
 from ckcv_ray.learners.base import Fits, Learner, Setting
 from ckcv_ray.learners.choice import LABEL, Prepared, combine, describe_scaling
-from ckcv_ray.learners.steps import BALANCED, Balance, Categories, Encoding, expand_dates
-from ckcv_ray.learners.steps import NAME as WEIGHTS
+from ckcv_ray.learners.steps import Balance, Encoding, expand_dates
 from ckcv_ray.study.parts import CLAIMS, MIN_HELD_OUT, Budget, Certification, Condition, Holdout
 from ckcv_ray.study.study import AnyStudy, BaseStudy, Procedure, Study, run_id
-from ckcv_ray.tables.columns import ColumnKind, Rows, some
+from ckcv_ray.tables.columns import Rows, some
 from ckcv_ray.tables.subgroups import check_subgroups
 from ckcv_ray.tables.task import MIN_ROWS, Task, TestRows
 from ckcv_ray.tables.units import RowUnits
@@ -43,7 +42,6 @@ from ckcv_ray.validation import Index, Numbers, expect
 
 VOTE = CLAIMS[-1]
 SAME_SCORE = "constant"  # the learner whose score is the same for every row
-OF_ENCODING = {"encode": "categories", "fill": "gaps", "rare": "rare"}  # fields, by their options
 LEAVE_OUT = "leave it out"
 OUTPUTS = {  # what a score is computed from, as it is called
     Output.PROBABILITY: "probabilities",
@@ -170,14 +168,13 @@ class Problem:
             task = _fill_new_rows(procedure, task)
             sizes = procedure.resampling.fold_sizes(task.divided.n_units)
             made = cls(procedure, task, task, None, sizes, run_id(procedure, task.digest), scores)
+            more: tuple[FoldSize, ...] = ()
+            n_splits = procedure.permutations * sizes[OUTER].n_splits
             if (inner := procedure.resampling.inner) is not None:
-                n_splits = int(made.starts[-1])
-                (size,) = inner.fold_sizes(len(made._divide(OUTER, 0).train))
-                made = replace(made, sizes=(*sizes, size._replace(n_splits=n_splits)))
-            if procedure.permutations:
-                n_splits = procedure.permutations * sizes[OUTER].n_splits
-                permuted = sizes[OUTER]._replace(n_splits=n_splits)
-                made = replace(made, sizes=(*sizes, permuted))
+                more, n_splits = inner.fold_sizes(len(made._divide(OUTER, 0).train)), int(made.starts[-1])
+            elif procedure.permutations:
+                more = sizes
+            made = replace(made, sizes=(*sizes, *(size._replace(n_splits=n_splits) for size in more)))
             made._check_rows()
             return made
         study, held, learned = _canonicalize_certified(study, task)
@@ -395,9 +392,8 @@ class Problem:
 
     @property
     def mean_cost(self) -> Costs:
-        """Cost of an evaluation on all rows of a split by each learner, times its share of the settings."""
-        every = np.mean([self.cost(Stage.SELECT, j) for j in range(len(self.sizes))], axis=0)
-        return np.asarray(every * self.settings_per_learner / self.n_settings)
+        """Cost of an evaluation on all rows of a split by each learner, on average over fold sizes."""
+        return np.asarray(np.mean([self.cost(Stage.SELECT, j) for j in range(len(self.sizes))], axis=0))
 
     def split(self, size: int, number: int) -> Split:
         """Return the rows of split ``number`` of the fold size at position ``size``.
@@ -632,7 +628,7 @@ def _canonicalize_certified(study: Study, task: Task) -> tuple[Study, Index | No
     held, learned = divide(study, task)
     check_subgroups(certification.subgroups, learned)
     learning = np.arange(task.n) if held is None else np.delete(np.arange(task.n), held)
-    numbers = as_numbers(study.encoding, _recode_table(task, learned), learning)
+    numbers = _as_numbers(study.encoding, _recode_table(task, learned), learning)
     study = study.with_learner(study.learner.canonical(numbers))
     study = replace(study, criterion=study.criterion.on(task.classes))
     study = _with_folds(study, learned.n_units, task.unit)
@@ -649,12 +645,12 @@ def _canonicalize_scored(study: Procedure, task: Task) -> tuple[Procedure, tuple
     functions = {name: own.score(task.target.kind, task.labelled) for name, own in study.functions.items()}
     scores = tuple(functions.get(name) or measures.make_score(name, task.target.kind) for name in names)
     for score in scores:
-        _check_output(f"measure={score.name}", score.needs, study.learner)
+        _check_need(Requirement(f"measure={score.name}", output=score.needs), study.learner, task)
     check_splits(study, scores, task)
     outer = getattr(study.resampling, "outer", study.resampling)
     scores = tuple(map(measures.extend_score, scores)) if outer.corrected else scores
     check_interval_on(study, task)
-    numbers = as_numbers(study.encoding, task, np.arange(task.n))
+    numbers = _as_numbers(study.encoding, task, np.arange(task.n))
     selects = study.select_by is not None or study.choose != ""
     learner = study.learner
     if not selects:
@@ -696,8 +692,11 @@ def find_held_out(study: Study, task: Task) -> Index | None:
     Raises:
         InputError: a condition is met by no row, by all, or by some rows of a group alone.
     """
+    if not isinstance(study.certification, Holdout):
+        return None
     if (where := study.certification.where) is None:
-        return study.certification.draw_held_out(task.n_units, Draws(study.seed, task.salt))
+        share = study.certification.canonical(task.n_units).holdout_share
+        return hold_out(task.n_units, float(share), Draws(study.seed, task.salt))
     rows = task.split_by.find_rows(where.sign, where.value)
     if rows.all() or not rows.any():
         met = "every row" if rows.any() else "no row"
@@ -721,7 +720,8 @@ def _fill_new_rows(study: AnyStudy, learned: Task) -> Task:
     A learner that selects columns by name is given them as they are, and has seen no gap there; others encode
     each column in every split.
     """
-    if learned.schema.plain or not any(selects_columns(study.learner, learned)):
+    learners = study.learner.by_label.values()
+    if learned.schema.plain or all(each.prepare(learned, Encoding())[1] is not None for each in learners):
         return learned
     known = np.array([not column.levels for column in learned.schema]) & ~np.isnan(learned.X).any(axis=0)
     if not known.any():
@@ -765,16 +765,10 @@ def check_certified(study: Study, task: Task) -> Certification:
     Raises:
         InputError: a part is not for such a task, or not for another part.
     """
-    criterion, certification = study.criterion, study.certification
+    certification = study.certification
     _check_fits(study, task, stored=True)
     for need in _list_needs(study, task):
         _check_need(need, study.learner, task)
-    if not task.units.independent and for_groups(criterion) is None:
-        defined = " or ".join(part.name for part in GROUPED)
-        raise InputError(
-            f"criterion={criterion.name} is not defined for groups of rows: choose criterion {defined}, or "
-            "leave out --group"
-        )
     if certification.positive is not None:
         number = measures.find_class("positive", certification.positive, task.classes)
         label = None if number == 1 else str(task.classes[number])
@@ -797,12 +791,15 @@ def _list_needs(study: Study, task: Task) -> Iterator[Requirement]:
     """Yield what the criterion and each option of the certification need, the first to be refused first."""
     criterion, certification = study.criterion, study.certification
     instead = task.target.word("choose one of classes, such as error", CLIP_IS)
-    yield Requirement(f"criterion={criterion.name}", criterion.measure.kinds, instead=instead)
+    rows = "rows" if for_groups(criterion) is None else ""
+    yield Requirement(f"criterion={criterion.name}", criterion.measure.kinds, rows=rows, instead=instead)
     if VOTE in certification.claim:
         yield Requirement(f"claim={VOTE}", CLASSES)
     for claim, quantity in certification.quantities.items():
         kinds = NUMBERS if quantity.of_numbers else TWO if quantity.two_classes else CLASSES
-        source = certification.name_source(claim)
+        required = quantity.made_of or (quantity.by_class and quantity.two_classes)
+        source = f"answer={certification.answer}" if quantity.answers else f"claim={claim}"
+        source = f"require={certification.require}" if certification.require and required else source
         recall = quantity.by_class and source == f"claim={claim}" and task.n_classes > 2
         instead = "claim recall, which is of every class" if recall else LEAVE_OUT
         yield Requirement(source, kinds, quantity.needs, quantity.rows_alone, instead)
@@ -833,47 +830,32 @@ def _check_need(need: Requirement, learner: Learner, task: Task) -> None:
             f"{need.option} counts {need.rows} as independent, which rows of groups are not: leave it out, "
             "or --group"
         )
-    _check_output(need.option, need.output, learner, need.orders)
-
-
-def _check_output(option: str, output: Output | None, learner: Learner, orders: bool = False) -> None:
     for label, single in learner.by_label.items():
-        gives = "none" if output in OUTPUTS and output not in single.outputs else ""
-        if orders and label == SAME_SCORE:
-            gives = "every row the same"
-        if output is not None and gives:
+        gives = "none" if need.output in OUTPUTS and need.output not in single.outputs else ""
+        gives = "every row the same" if need.orders and label == SAME_SCORE else gives
+        if need.output is not None and gives:
             raise InputError(
-                f"{option} needs {OUTPUTS[output]}, and learner {label} gives {gives}: leave one of them "
-                "out, or choose a learner such as linear or forest"
+                f"{need.option} needs {OUTPUTS[need.output]}, and learner {label} gives {gives}: leave one "
+                "of them out, or choose a learner such as linear or forest"
             )
 
 
 def _check_fits(study: BaseStudy, task: Task, stored: bool) -> None:
-    """Raise InputError unless learners are for a task, its weights of rows, its columns and equal classes.
+    """Raise InputError unless learners are for a task, its weights of rows, and equal classes.
 
     Models that are ``stored`` name each row once.
     """
     learners, balance = study.learner.by_label, study.balance
     others = "choose one of classes, such as svm or forest", "choose one of numbers, such as ridge"
     instead = task.target.word(*others) if len(learners) == 1 else LEAVE_OUT
+    if balance != Balance.NONE:
+        _check_need(Requirement(f"balance={balance}", CLASSES), study.learner, task)
     for label, single in learners.items():
         _check_need(Requirement(f"learner {label}", single.kinds, instead=instead), single, task)
         if task.weighting.columns and not single.weighs_rows:
             raise InputError(
                 f"learner {label} does not use weights of rows: choose one that does, such as "
                 f"{task.target.word('linear', 'ridge')}, or leave out the weights"
-            )
-    if not task.schema.plain and all(selects_columns(study.learner, task)):
-        why = "the learner selects columns by name, and is given them as they are"
-        _check_effect(study.encoding, dict.fromkeys(OF_ENCODING, why))
-    if balance == Balance.NONE:
-        return
-    _check_need(Requirement(f"balance={balance}", CLASSES), study.learner, task)
-    for label, single in learners.items():
-        if getattr(single, WEIGHTS, None) == BALANCED:
-            raise InputError(
-                f"{WEIGHTS}={BALANCED} of {label} has no effect on classes of equal size, which "
-                f"balance={balance} makes: leave one of them out"
             )
         if stored and balance == Balance.UP and not single.codec.stores_repeats:
             raise InputError(
@@ -947,37 +929,6 @@ def check_simplest(study: Procedure, task: Task) -> None:
             )
 
 
-def selects_columns(learner: Learner, task: Task) -> list[bool]:
-    """Return of each of the learners that are compared whether it selects columns by name."""
-    return [single.prepare(task, Encoding())[1] is None for single in learner.by_label.values()]
-
-
-def as_numbers(encoding: Encoding, task: Task, learning: Index) -> Task:
-    """Return a task of numbers: itself, or as it is encoded for learners that need numbers alone.
-
-    Args:
-        encoding: how columns are encoded.
-        task: all rows.
-        learning: the rows to which the encoder is fitted.
-
-    Raises:
-        InputError: all columns are plain numbers, and it is said how to encode them.
-    """
-    kinds, idle = {column.kind for column in task.schema}, dict[str, str]()
-    if task.schema.plain and task.fills is None:  # else there are gaps, maybe in other rows
-        idle = dict.fromkeys(OF_ENCODING, "all columns are numbers without gaps, and are taken as they are")
-    elif ColumnKind.CATEGORY not in kinds:
-        idle["rare"] = "no column holds categories"
-    elif len(kinds) == 1:
-        idle["fill"] = "no column holds numbers or dates"
-    if encoding.categories is Categories.TARGET:
-        idle.setdefault("rare", "encode=target draws categories of few rows towards the mean of all")
-    _check_effect(encoding, idle)
+def _as_numbers(encoding: Encoding, task: Task, learning: Index) -> Task:
+    """Return a task as it is encoded for learners that need numbers alone, by an encoder of learning rows."""
     return task if task.schema.plain else encoding.resolve(trees=False).fit(task, learning).task(task)
-
-
-def _check_effect(encoding: Encoding, idle: Mapping[str, str]) -> None:
-    """Raise InputError if an option says otherwise than usual what has no effect, for one of some reasons."""
-    for option, name in OF_ENCODING.items():
-        if option in idle and (value := getattr(encoding, name)) != getattr(Encoding(), name):
-            raise InputError(f"{option}={value} has no effect: {idle[option]}; leave it out")

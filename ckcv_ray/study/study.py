@@ -66,7 +66,6 @@ from ckcv_ray.validation import (
 )
 
 MAX_SEED, MAX_SEED_OF_SCORES = 2**128 - 1, 2**63 - 1
-MAX_TOML_BYTES = 1 << 24
 LONGEST_SHOWN = 80
 MAX_PERMUTATIONS = 1_000_000
 SLOTS: dict[str, dict[str, Any]] = {  # parts of a study: the option that chooses one, and the choices
@@ -380,7 +379,7 @@ class Procedure(BaseStudy):
         permutations: how many times the targets are permuted, for a test of every mean score.
         interval: name of an approximate interval, which is not proven (``core.intervals``); "" for none.
         save_predictions: whether to keep predictions for the rows that each split scores, and the splits:
-            of the setting that is chosen, or else of every one.
+            of the setting that is chosen, or else of every one; an interval "bbc" keeps them.
         learner, seed, encode, fill, rare, balance: as of ``BaseStudy``.
 
     Raises:
@@ -474,21 +473,22 @@ class Procedure(BaseStudy):
         if self.stratify and not self.resampling.stratify:
             object.__setattr__(self, "resampling", add_strata(self.resampling))
         object.__setattr__(self, "stratify", self.resampling.stratify)
-        self._sort_by_time()
+        if self.time is not None or self.gap is not None:
+            object.__setattr__(self, "resampling", self._sort_by_time())
         self._check_selection()
-        self._check_interval()
+        if self.interval:
+            self._check_interval()
 
-    def _sort_by_time(self) -> None:
-        if self.time is None and self.gap is not None:
+    def _sort_by_time(self) -> Resampling:
+        drawn = self.resampling
+        if self.time is None:
             raise InputError(f"gap={self.gap} is for times: name their column with time, or say time:5:2")
-        if self.time is not None:
-            drawn = self.resampling
-            if not isinstance(drawn, ForwardSplits) or (drawn.in_order and drawn.gap):
-                raise InputError(
-                    f"time={quote(self.time)} is for resampling=time:5, with a gap such as gap=30d, not "
-                    f"{drawn}: leave one of them out"
-                )
-            object.__setattr__(self, "resampling", replace(drawn, column=self.time, gap=self.gap or 0))
+        if not isinstance(drawn, ForwardSplits) or (drawn.in_order and drawn.gap):
+            raise InputError(
+                f"time={quote(self.time)} is for resampling=time:5, with a gap such as gap=30d, not {drawn}: "
+                "leave one of them out"
+            )
+        return replace(drawn, column=self.time, gap=self.gap or 0)
 
     def _check_selection(self) -> None:
         """Complete what is selected by what, and raise InputError unless it goes with the resampling."""
@@ -507,8 +507,6 @@ class Procedure(BaseStudy):
         object.__setattr__(self, "choose", self.choose or self.refit)
 
     def _check_interval(self) -> None:
-        if not self.interval:
-            return
         choosing = INTERVALS[self.interval].choosing
         outer = self.resampling if choosing else getattr(self.resampling, "outer", self.resampling)
         check_interval(self.interval, outer.name, self.measure_names)
@@ -522,11 +520,8 @@ class Procedure(BaseStudy):
                 f"interval={self.interval} is of the setting with the best mean, and choose={self.choose} "
                 "may keep another: leave one of them out"
             )
-        if choosing and not self.save_predictions:
-            raise InputError(
-                f"interval={self.interval} needs what every setting predicts for every held-out row: add "
-                "save_predictions=True (--save-predictions)"
-            )
+        if choosing:  # it needs what every setting predicts
+            object.__setattr__(self, "save_predictions", True)
 
     @classmethod
     def of(cls, /, **asked: object) -> "Procedure":
@@ -777,13 +772,9 @@ def _read_inside(kind: Any, whole: str, given: Any) -> dict[str, Any]:
             raise InputError(f"{whole} {quote(name)}: of {kind.name} it takes {', '.join(inside)}{own}")
         single = isinstance(values, tuple) and not isinstance(inside[name].default, tuple)
         if single and len(values) > 1:
-            raise InputError(f"{whole} {name}={_write(values)}: of {kind.name} it has one value")
+            raise InputError(f"{whole} {name}={','.join(map(str, values))}: of {kind.name} it has one value")
         found[name] = values[0] if single else values
     return found
-
-
-def _write(values: Iterable[Any]) -> str:
-    return ",".join(map(str, values))
 
 
 def fold_values(part: Named, fixed: bool = False) -> dict[str, object]:
@@ -801,7 +792,7 @@ def name_choices(parts: Mapping[str, Named]) -> dict[str, str]:
     for slot, part in parts.items():
         inside = {name: getattr(part, name) for name in list_inside(part, slot)}
         pairs = inside.values() if len(inside) == 1 else [f"{name}={v}" for name, v in inside.items()]
-        names[slot] = ":".join(filter(None, (part.name, _write(pairs))))
+        names[slot] = ":".join(filter(None, (part.name, ",".join(map(str, pairs)))))
     learner = parts[SEVERAL]
     assert isinstance(learner, Learner)
     of_size = get_values(learner).get("most_rows") is not None
@@ -820,9 +811,8 @@ def get_learner_values(learners: Mapping[str, Learner], fixed: bool) -> dict[str
 def _flatten(asked: Mapping[str, Any], labels: Sequence[Any]) -> dict[str, Any]:
     """Return the options, those of one learner in a mapping named after it as options such as "svm.C"."""
     flat: dict[str, Any] = {}
-    taken = {name for slot in SLOTS for part in list_parts(slot).values() for name in options(part)}
     for name, value in asked.items():
-        if isinstance(value, Mapping) and name not in taken and (name in labels or name in LEARNERS):
+        if isinstance(value, Mapping) and (name in labels or name in LEARNERS):
             inner = {f"{name}.{str(option).replace('-', '_')}": v for option, v in value.items()}
             if twice := inner.keys() & asked.keys():
                 raise InputError(f"{min(twice)} is given twice: leave one of them out")
@@ -857,17 +847,14 @@ def _refuse(
     """Raise InputError about the first option that the parts chosen do not have: unknown, or of others."""
     every = [
         Asked(slot, name if slot == SEVERAL else "", part, {})
-        for slot in SLOTS
+        for slot in slots
         for name, part in list_parts(slot).items()
     ]
-    known = {*slots, *of_study}
-    known |= {name for part in [*parts, *every] if part.slot in slots for name in part.names}
+    known = {*slots, *of_study, *(name for part in [*parts, *every] for name in part.names)}
     for name, value in unusable.items():
         if (meant := OTHER_NAMES.get(name, "")) in known or "=" in meant:
             raise InputError(f"{name} is called {meant} here")
         owners = [part for part in every if name in part.names]
-        if name in SLOTS or (owners and owners[0].slot not in slots):
-            raise InputError(f"{name} is an option of ckcv run, and not of a procedure: leave it out")
         if not owners:
             label, _, option = name.rpartition(".")
             for part in parts:
@@ -887,18 +874,14 @@ def read_toml(path: str | Path) -> dict[str, object]:
     """Read options of a study from a TOML file, such as n-splits or n_splits.
 
     Raises:
-        InputError: the file is missing, too large, not TOML, sets an option twice, or has too long a number.
+        InputError: the file is missing, not TOML, or sets an option twice.
     """
     path = validation.as_path("path", path)
     try:
-        if path.stat().st_size > MAX_TOML_BYTES:
-            raise ValueError(f"it has more than {MAX_TOML_BYTES >> 20} MiB")
         given = tomllib.loads(path.read_text(encoding="utf-8"))
         named = {name.replace("-", "_"): value for name, value in given.items()}
         if len(named) < len(given):
             raise ValueError(f"two of {', '.join(given)} are the same option")
-        if quote(given) == validation.UNWRITABLE:  # in base 16 such a number can be read
-            raise ValueError(f"it has {validation.UNWRITABLE}")
         return named
     except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"cannot read the study file {str(path)!r}: {error}") from None
@@ -931,12 +914,6 @@ BACKENDS = ("auto", "ray", "serial")
 MIN_TIMEOUT = 0.1
 
 
-def _check_address(name: str, value: Any) -> str:
-    if not (isinstance(value, str) and value):
-        raise InputError(f"{name}={quote(value)}: expected host:port, or auto for the one on this machine")
-    return value
-
-
 def _check_timeout(name: str, value: Any) -> float:
     if isinstance(value, str):
         value = validation.parse_seconds(name, value + "s" * value[-1:].isdigit())
@@ -967,7 +944,10 @@ class Execution(HasOptions):
         None, partial(integer, least=1, most=MOST), "Number of worker processes.", int, "every CPU"
     )
     address: str | None = option(
-        None, _check_address, "Ray cluster: host:port, or auto.", default_text="RAY_ADDRESS or local"
+        None,
+        partial(validation.text, what="host:port, or auto for the cluster on this machine"),
+        "Ray cluster: host:port, or auto.",
+        default_text="RAY_ADDRESS or local",
     )
     fit_timeout: float | None = option(
         None,

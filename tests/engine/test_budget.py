@@ -292,7 +292,7 @@ def test_a_search_is_expected_to_take_what_its_few_good_settings_cost(
     monkeypatch.setattr(forecast, "monotonic", lambda: clock.now)
     expected = estimate(problem)
     assert seconds / 2 < expected.rounds(effort) < 2 * seconds
-    mean = expected.rates.seconds_for(effort * problem.mean_cost)
+    mean = expected.rates.seconds_for(effort * problem.mean_cost)  # of one learner
     assert mean > 2 * seconds
 
 

@@ -128,10 +128,6 @@ REFUSED = [
     (score(GridSearchCV(Lasso(), {}), X[:, 0], sample_weight=ONES), "weights of rows: choose one .*ridge, "),
     # balanced rows
     (score("ridge", X[:, 0], balance="up"), "balance=up is for classes, and the target .* has numbers"),
-    (
-        score(class_weight="balanced", balance="down"),
-        "balanced of svm has no effect on classes of equal size",
-    ),
     (score(balance="over"), "balance='over' is not known: choose from none, up, down"),
     (
         score("svm_nystroem", param={"landmarks": 100}, balance="down"),

@@ -22,7 +22,6 @@ CORRECTED = {"learner": "naive_bayes", "interval": "corrected_t", "measure": "ac
 STRATIFIED = {"learner": "naive_bayes", "stratify": True}
 PLUS = {"learner": "naive_bayes", "resampling": "bootstrap632plus:3"}
 BBC = {"learner": "neighbors", "param": {"n_neighbors": [1, 3]}, "interval": "bbc", "resampling": "kfold:5"}
-BBC |= {"save_predictions": True}
 OF_NUMBERS = {"X": A, "y": B, "learner": "ridge"}
 
 
@@ -77,10 +76,7 @@ REFUSED = [
     no("expected rows to fit and rows to score", resampling=Own("ab")),
     no("the splitter raised ValueError", resampling=GroupKFold(3)),
     # options
-    no("encode=ordinal has no effect", encode="ordinal"),
-    no("rare=0.2 has no effect", rare=0.2),
     no("seed=-1", seed=-1),
-    no("k is an option of ckcv run", learner="svm", k=3),
     no("cv is called resampling here", cv=3),
     no("scoring is called measure here", scoring=3),
     # strata
@@ -109,7 +105,6 @@ REFUSED = [
     no("not given", CORRECTED, resampling=KFold(3)),
     no("requires two splits", CORRECTED, resampling="subsampling:1:0.3"),
     no("with select=each, or without a selection", CORRECTED, resampling="nested:3:2", select_by="accuracy"),
-    no("interval=bbc needs what every setting predicts for every held-out", BBC, save_predictions=False),
     no("choose=one_se may keep another", BBC, refit="best", choose="one_se"),
     no("is for resampling kfold, drawn_folds, loo, not nested", BBC, resampling="nested:3:2", select="each"),
     no("resampling kfold, drawn_folds, loo, not repeated_kfold", BBC, resampling="repeated_kfold:3x2"),

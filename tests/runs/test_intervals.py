@@ -64,7 +64,7 @@ def test_a_single_split_has_the_exact_interval_of_its_rows():
 
 
 NEAR = {"learner": "neighbors", "param": {"n_neighbors": [1, 3, 9, 27]}, "execution": SERIAL}
-ASKED = {"interval": "bbc", "save_predictions": True, "resampling": "kfold:5"}
+ASKED = {"interval": "bbc", "resampling": "kfold:5"}
 
 
 def choose_again(found, scored, task, seed):
@@ -127,8 +127,7 @@ def test_rows_are_drawn_again_where_all_are_drawn():
 @pytest.mark.parametrize(
     ("options", "name", "words"),
     [
-        ({}, "bbc", "add save_predictions=True"),
-        ({"save_predictions": True}, "bbc", "interval=bbc: evaluate with interval=bbc and save_predictions"),
+        ({}, "bbc", "interval=bbc: evaluate with interval=bbc"),
         ({"measure": "auc", "resampling": "holdout:0.3"}, "", "this study has no interval: name one"),
         ({"measure": "auc", "resampling": "holdout:0.3"}, "clopper_pearson", "not auc"),
     ],

@@ -297,7 +297,7 @@ def test_options_of_a_study_without_a_certification_are_those_of_its_learner():
     assert study.replace(C=5.0) == Procedure.of(
         resampling="kfold:4", measure="auc", learner="svm", C=5.0, seed=3
     )
-    with pytest.raises(InputError, match="k is an option of ckcv run, and not of a procedure"):
+    with pytest.raises(InputError, match="unknown option 'k' of a study"):
         study.replace(k=3)
 
 

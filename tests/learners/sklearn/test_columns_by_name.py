@@ -162,16 +162,9 @@ def test_what_cannot_be_selected_is_refused_before_the_fits(learner: Any, why: s
         run(Study.of(learner=learner, k=3), TABLE, Y, execution=SERIAL)
 
 
-@pytest.mark.parametrize("option", [{"encode": "ordinal"}, {"fill": "mean"}, {"rare": 0.1}])
-def test_options_of_the_encoding_would_have_no_effect(option: dict[str, Any]) -> None:
-    learner = SELECTIONS["linear"]
-    for given in (option, {"scale": "standard"}):
-        with pytest.raises(
-            InputError, match=r"has no effect: the (learner|estimator) selects columns by name"
-        ):
-            evaluate(GAPS, Y, learner=learner, execution=SERIAL, **given)
-    several = evaluate(GAPS, Y, learner=[learner, "tree"], resampling="kfold:3", execution=SERIAL, **option)
-    assert len(several.entries) == 2
+def test_a_scale_would_have_no_effect() -> None:
+    with pytest.raises(InputError, match="has no effect: the estimator selects columns by name"):
+        evaluate(GAPS, Y, learner=SELECTIONS["linear"], execution=SERIAL, scale="standard")
 
 
 COLUMNS = (
