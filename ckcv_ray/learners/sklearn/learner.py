@@ -41,7 +41,6 @@ from ckcv_ray.learners.sklearn.spec import (
     Values,
     as_spec,
     check_trusted,
-    list_classes,
     list_specs,
 )
 from ckcv_ray.learners.sklearn.store import last_step, unpack
@@ -79,24 +78,6 @@ OWN_CATEGORIES = {XGBOOST: "enable_categorical", LIGHTGBM: "categorical_feature"
 AUTO = "auto"
 
 
-class Seen(NamedTuple):
-    """What a part of an estimator is given."""
-
-    columns: tuple[Column, ...] = ()  # of the table, those of categories as their numbers
-    named: bool = False  # whether these are all, and no other part made them
-
-
-def selects_by_name(spec: Mapping[str, object]) -> bool:
-    """Return whether an estimator, in its JSON form, selects columns by name or kind."""
-    if _asks_for_categories(spec):
-        return True
-    selecting: list[Any] = [inside for inside in list_specs(spec) if inside["class"] == COLUMN_TRANSFORMER]
-    chosen = [step[2] for inside in selecting for step in inside["params"][TRANSFORMERS]]
-    return any(
-        _list_names(columns) or (isinstance(columns, Mapping) and KINDS in columns) for columns in chosen
-    )
-
-
 def find_columns(spec: Spec, schema: Schema) -> Spec | None:
     """Return the JSON form of an estimator with the positions of columns for their names and kinds.
 
@@ -106,91 +87,85 @@ def find_columns(spec: Spec, schema: Schema) -> Spec | None:
         InputError: there is no such column, the columns are not those of the table where they are selected,
             or a category is given to what would take its number for a quantity.
     """
-    if not selects_by_name(spec):
+    library = BOOSTERS.get(spec["class"], "")
+    asked = spec.get("params", {}).get(OWN_CATEGORIES.get(library))
+    if asked and (library != LIGHTGBM or _is_named(asked)):  # LightGBM's positions are of encoded columns
+        return _find_categories(spec, library, asked, schema.columns)
+    if not _selects(spec):
         return None
-    if _asks_for_categories(spec):
-        return _find_categories(spec, schema.columns)
-    return dict(_find_in("estimator", spec, Seen(schema.columns, named=True)))
+    found: Spec = _find_in("estimator", spec, schema.columns)
+    if _selects(found):
+        raise InputError(
+            "estimator: columns are selected by name where others than those of the table may be given: "
+            "select them by position, or in the first step of a Pipeline"
+        )
+    return found
 
 
-def _asks_for_categories(spec: Mapping[str, Any]) -> bool:
-    """Return whether an estimator of a boosting library, by itself, is to treat categories as such."""
-    if (library := BOOSTERS.get(str(spec.get("class")))) is None:
-        return False
-    given = spec.get("params", {}).get(OWN_CATEGORIES[library])
-    return bool(_list_names(given)) if library == LIGHTGBM else bool(given)  # positions are of encoded ones
+def _selects(spec: Spec) -> bool:
+    """Return whether an estimator, or one inside it, selects columns by name or kind."""
+    selecting: list[Any] = [inside for inside in list_specs(spec) if inside["class"] == COLUMN_TRANSFORMER]
+    return any(_is_named(step[2]) for inside in selecting for step in inside["params"][TRANSFORMERS])
 
 
-def _find_categories(spec: Spec, columns: Sequence[Column]) -> Spec | None:
-    """Return an estimator of a boosting library with the positions of the categories.
+def _find_categories(spec: Spec, library: str, asked: Any, columns: Sequence[Column]) -> Spec | None:
+    """Return an estimator of a boosting library with the positions of the categories, which it asks for.
 
     None of XGBoost's where there are none, which it need not know.
 
     Raises:
         InputError: it does not name a column of categories, or names one of numbers.
     """
-    library = BOOSTERS[spec["class"]]
-    parameter, every = OWN_CATEGORIES[library], [i for i, column in enumerate(columns) if column.levels]
+    every = [i for i, column in enumerate(columns) if column.levels]
     if library == XGBOOST:
         types = ["c" if column.levels else "q" for column in columns]
         return _replace(spec, feature_types=types) if every else None
-    label, given = f"estimator.{parameter}", spec["params"][parameter]
-    named = every if given == AUTO else np.ravel(_find_positions(label, given, columns)).tolist()
+    label = f"estimator.{OWN_CATEGORIES[library]}"
+    named = every if asked == AUTO else np.ravel(_find_positions(label, asked, columns)).tolist()
     if wrong := sorted({*named} ^ {*every}):
         raise InputError(
             f"{label} does not name the columns that hold categories: it differs in "
             f"{some([columns[i].name for i in wrong])}; name all of these and no others (--categorical makes "
             "categories of numbers)"
         )
-    return _replace(spec, **{parameter: named})
+    return _replace(spec, **{OWN_CATEGORIES[library]: named})
 
 
-def _find_in(label: str, part: Any, seen: Seen) -> Any:
+def _find_in(label: str, part: Any, columns: Sequence[Column], whole: bool = True) -> Any:
     """Return a part of an estimator with positions for names.
 
-    Raises:
-        InputError: it selects by name what another part made, or takes numbers of categories for quantities.
+    Args:
+        label: of the part, for messages.
+        part: an estimator in its JSON form, or the word that stands for none.
+        columns: those of the table that it is given.
+        whole: whether these are given as they are in the table, and no other part may have left some out.
     """
-    if not isinstance(part, Mapping):
-        if part not in (NO_STEP[0], None):
-            _refuse_categories(label, seen)
+    path, params = (part["class"], part.get("params", {})) if isinstance(part, Mapping) else ("", {})
+    why = NOT_ENCODED
+    if part in (NO_STEP[0], None):
         return part
-    path, params = part["class"], part.get("params", {})
     if path == PIPELINE:
-        steps = []
-        for name, step in params["steps"]:
+        steps = [*params["steps"]]
+        for i, (name, step) in enumerate(steps):
             if isinstance(step, Mapping):
-                fills = step.get("params", {}).get("strategy") in FILLS.get(step["class"], ())
-                step = step if fills else _find_in(f"{label}.{name}", step, seen)
-                seen = seen._replace(named=False) if fills else Seen()
-            steps.append([name, step])
-        _refuse_categories(label, seen)
-        return _replace(part, steps=steps)
-    if path == COLUMN_TRANSFORMER and seen.named:
-        return _find_in_transformers(label, part, seen.columns)
-    inside = AROUND.get(path, "")
-    if isinstance(held := params.get(inside), list):
-        return _replace(
-            part, **{inside: [[name, _find_in(f"{label}.{name}", each, seen)] for name, each in held]}
-        )
-    if isinstance(held, Mapping):
-        return _replace(part, **{inside: _find_in(f"{label}.{inside}", held, seen)})
-    name = path.partition(":")[2]
-    if selects_by_name(part):
-        raise InputError(
-            f"{label}: columns are selected by name in {name}, where others than those of the table may be "
-            "given: select them by position, or in the first step of a Pipeline"
-        )
-    if path not in ENCODERS:
-        _refuse_categories(label, seen)
-    elif ENCODERS[path] and params.get("handle_unknown", "error") == "error":
-        _refuse_categories(label, seen, f"may be new in rows that are scored: give {name} {ENCODERS[path]}")
-    return part
-
-
-def _refuse_categories(label: str, seen: Seen, why: str = NOT_ENCODED) -> None:
-    if categories := {column.name: None for column in seen.columns if column.levels}:
+                if step.get("params", {}).get("strategy") not in FILLS.get(step["class"], ()):
+                    steps[i] = [name, _find_in(f"{label}.{name}", step, columns, whole)]
+                    return _replace(part, steps=steps)
+                whole = False
+    elif path == COLUMN_TRANSFORMER and whole:
+        return _find_in_transformers(label, part, columns)
+    elif isinstance(held := params.get(AROUND.get(path)), list):
+        inside = [[name, _find_in(f"{label}.{name}", each, columns, whole)] for name, each in held]
+        return _replace(part, **{AROUND[path]: inside})
+    elif isinstance(held, Mapping):
+        return _replace(part, **{AROUND[path]: _find_in(f"{label}.{AROUND[path]}", held, columns, whole)})
+    elif (needed := ENCODERS.get(path)) is not None:
+        if not needed or params.get("handle_unknown", "error") != "error":
+            return part
+        why = f"may be new in rows that are scored: give {path.partition(':')[2]} {needed}"
+    if categories := {column.name: None for column in columns if column.levels}:
         raise InputError(f"{label}: the categories of {some([*categories])} {why}")
+    return part
 
 
 def _find_in_transformers(label: str, spec: Mapping[str, Any], columns: Sequence[Column]) -> Spec:
@@ -198,47 +173,48 @@ def _find_in_transformers(label: str, spec: Mapping[str, Any], columns: Sequence
     for name, part, selection in spec["params"][TRANSFORMERS]:
         found = _find_positions(f"{label}.{name}", selection, columns)
         chosen = np.ravel(found).tolist()
-        given = Seen(tuple(columns[i] for i in chosen), named=True)
-        steps.append([name, _find_in(f"{label}.{name}", part, given), found])
+        steps.append([name, _find_in(f"{label}.{name}", part, [columns[i] for i in chosen]), found])
         left -= set(chosen)
-    remaining = Seen(tuple(columns[i] for i in sorted(left)), named=True)
-    remainder = _find_in(f"{label}.remainder", spec["params"].get("remainder", NO_STEP[0]), remaining)
+    remainder = spec["params"].get("remainder", NO_STEP[0])
+    remainder = _find_in(f"{label}.remainder", remainder, [columns[i] for i in sorted(left)])
     return _replace(spec, **{TRANSFORMERS: steps, "remainder": remainder})
 
 
 def _find_positions(label: str, selection: Any, columns: Sequence[Column]) -> Any:
+    """Return a selection with positions for names; the last of a slice of names is among them."""
     names = [column.name for column in columns]
-    if isinstance(selection, Mapping) and KINDS in selection:
-        return [i for i, column in enumerate(columns) if column.kind in selection[KINDS]]
-    if missing := [name for name in _list_names(selection) if name not in names]:
-        raise InputError(
-            f"{label}: there is no column {quote(missing[0])}: the columns are {some(names)}"
-            f"{suggest(missing[0], names)}"
-        )
+
+    def place(column: Any) -> Any:
+        if isinstance(column, str) and column not in names:
+            raise InputError(
+                f"{label}: there is no column {quote(column)}: the columns are {some(names)}"
+                f"{suggest(column, names)}"
+            )
+        return names.index(column) if isinstance(column, str) else column
+
     try:
-        return np.arange(len(names))[_place(selection, names)].tolist()
-    except (IndexError, TypeError, ValueError):
+        if isinstance(selection, list | tuple):
+            chosen: Any = [*map(place, selection)]
+        elif not isinstance(selection, Mapping):
+            chosen = int(place(selection))
+        elif KINDS in selection:
+            return [i for i, column in enumerate(columns) if column.kind in selection[KINDS]]
+        else:
+            start, stop, step = selection[SLICE]
+            chosen = slice(place(start), place(stop) + 1 if isinstance(stop, str) else stop, step)
+        return np.arange(len(names))[chosen].tolist()
+    except (IndexError, TypeError) as error:
         raise InputError(
             f"{label}: {quote(selection)} selects no columns: there are {len(names)}, from 0"
-        ) from None
+        ) from error
 
 
-def _place(selection: Any, names: Sequence[str]) -> Any:
-    """Return a selection with positions for names; the last of a slice of names is among them."""
+def _is_named(selection: Any) -> bool:
+    """Return whether columns are selected by name or kind."""
     if isinstance(selection, Mapping):
-        start, stop, step = selection[SLICE]
-        start = names.index(start) if isinstance(start, str) else start
-        return slice(start, names.index(stop) + 1 if isinstance(stop, str) else stop, step)
-    if isinstance(selection, list | tuple):
-        return [names.index(column) if isinstance(column, str) else column for column in selection]
-    return names.index(selection) if isinstance(selection, str) else int(selection)
-
-
-def _list_names(selection: Any) -> list[str]:
-    if isinstance(selection, Mapping):
-        selection = selection.get(KINDS) or selection.get(SLICE)
+        return KINDS in selection or any(isinstance(end, str) for end in selection[SLICE])
     listed = selection if isinstance(selection, list | tuple) else [selection]
-    return [name for name in listed if isinstance(name, str)]
+    return any(isinstance(name, str) for name in listed)
 
 
 def _replace(spec: Mapping[str, Any], **params: Any) -> Spec:
@@ -250,20 +226,13 @@ MAX_TRIED = 16  # settings
 
 
 def choose_settings(settings: Iterable[Setting], most: int = MAX_TRIED) -> list[Setting]:
-    """Return at most ``most`` settings among which is each kind of value of each parameter.
-
-    Every word, list and truth value is a kind of its own, and so are the least and the largest number; all
-    other numbers are one.
-    """
-    every = list(settings)
-    chosen = {json.dumps(every[0]): every[0]}
-    for name in every[0]:
-        kinds = {json.dumps(setting[name]): setting for setting in reversed(every)}
-        values = [setting[name] for setting in every]
-        numbers = [v for v in values if isinstance(v, int | float) and not isinstance(v, bool)]
-        between = {json.dumps(number) for number in numbers if min(numbers) < number < max(numbers)}
-        chosen |= {json.dumps(setting): setting for kind, setting in kinds.items() if kind not in between}
-    return [*chosen.values()][:most]
+    """Return at most ``most`` settings: the first and the last of those with the same words and lists."""
+    alike: dict[str, list[Setting]] = {}
+    for setting in settings:
+        kinds = {name: None if type(v) in (int, float) else v for name, v in setting.items()}
+        alike.setdefault(json.dumps(kinds), []).append(setting)
+    ends = (each for same in alike.values() for each in (same[0], same[-1]))
+    return [*{json.dumps(setting): setting for setting in ends}.values()][:most]
 
 
 MIN_SHARE = 6  # the smallest training set has one part in six of the rows
@@ -364,7 +333,7 @@ class AnyEstimator(WeightedLearner):
             except (Exception, SystemExit):  # evaluations will meet the error again, and record it
                 continue
             try:
-                unpack(model.content, [*list_classes(self.spec)])
+                unpack(model.content, kind)
             except Exception as error:  # skops raises errors of all kinds
                 at = ", ".join(f"{name} = {value}" for name, value in setting.items())
                 raise InputError(

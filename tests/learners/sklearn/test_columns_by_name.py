@@ -132,7 +132,7 @@ REFUSED = [
     ),
     (
         make_pipeline(ColumnTransformer([SCALED_AGE]), *NAMES.named_steps.values()),
-        "columntransformer-2: columns are selected by name in ColumnTransformer, where others than those of",
+        "columns are selected by name where others than those of the table may be given",
     ),
     # nothing for what was never seen
     (
@@ -140,7 +140,7 @@ REFUSED = [
         'may be new in rows that are scored: give OneHotEncoder handle_unknown="ignore"',
     ),
     # inside what draws columns
-    (BaggingClassifier(NAMES), "columns are selected by name in BaggingClassifier, where others"),
+    (BaggingClassifier(NAMES), "estimator: the categories of ward, inf would be"),
     (choose(("a", "drop", make_column_selector(pattern="(a+)+b"))), "name the columns in a list"),
     *(
         (choose(("a", "drop", make_column_selector(dtype_exclude=kind))), "take one or more of number")
