@@ -16,7 +16,6 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from importlib.util import find_spec
 from itertools import chain
 from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple, Self
@@ -25,13 +24,12 @@ import numpy as np
 
 from ckcv_ray.core.measures import Kind
 from ckcv_ray.core.options import Option, option
-from ckcv_ray.errors import AbsentError, InputError
+from ckcv_ray.errors import InputError
 from ckcv_ray.learners.base import Coded, Setting
 from ckcv_ray.learners.sklearn.paths import CLASS_KINDS, NUMBER_KINDS, EstimatorLearner, fit_model
 from ckcv_ray.learners.sklearn.spec import (
     BOOSTERS,
     CATBOOST,
-    INSTALL,
     KINDS,
     LIGHTGBM,
     NO_STEP,
@@ -40,11 +38,17 @@ from ckcv_ray.learners.sklearn.spec import (
     Spec,
     Values,
     as_spec,
-    check_trusted,
     list_specs,
 )
 from ckcv_ray.learners.sklearn.store import last_step, unpack
-from ckcv_ray.learners.steps import BALANCED, CLASS_WEIGHT, EQUALLY, NAME, compute_weights, match_labels
+from ckcv_ray.learners.steps import (
+    BALANCED,
+    CLASS_WEIGHT,
+    EQUALLY,
+    NAME,
+    compute_weights,
+    match_labels,
+)
 from ckcv_ray.tables.columns import Column, Label, Schema, some
 from ckcv_ray.tables.task import Task
 from ckcv_ray.validation import Classes, check_choice, quote, suggest
@@ -400,10 +404,7 @@ class BoostingLearner(EstimatorLearner):
     trees: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        package = BOOSTERS[self.spec["class"]]
-        check_trusted(f"learner={self.name!r}", package)
-        if find_spec(package) is None:
-            raise AbsentError(f"{package} is not installed: {INSTALL}")
+        self.build()
         super().__post_init__()
 
 

@@ -24,13 +24,14 @@ A search space has for each parameter a list of values or a distribution.
 """
 
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
 from inspect import Parameter, signature
 from itertools import product
-from math import inf, nan
+from math import inf
 from typing import Any, NamedTuple, Protocol, TypeGuard
 
 import numpy as np
@@ -210,23 +211,20 @@ def _describe_columns(label: str, columns: Any) -> Any:
 
 
 def _describe_grid(label: str, search: Any, grid: Any) -> Any:
+    """Return the JSON form of the grids of a search, once its estimator may be fitted at each value."""
+    from sklearn.base import clone
+
     inner: Any = getattr(search, "estimator", None)
     every = inner.get_params(deep=True) if hasattr(inner, "get_params") else {}
-    grids = list[dict[str, Any]]()
     for lists in grid if isinstance(grid, list | tuple) else [grid]:
         if not (isinstance(lists, Mapping) and set(lists) <= set(every)):
             raise InputError(f"{label}={quote(grid)}: expected lists of values by parameter of its estimator")
-        grids.append({})
         for key, values in lists.items():
-            for value in values if isinstance(values, list | tuple) else [values]:
+            for value in values if isinstance(values, list | tuple | np.ndarray) else [values]:
                 if callable(value) or hasattr(value, "get_params"):
                     raise InputError(f"{label}: {key} of a grid takes no function: score each by itself")
-            name, _, parameter = key.rpartition("__")
-            owner = every[name] if name else inner
-            is_step = parameter not in owner.get_params(deep=False)
-            words = NO_STEP if is_step else _list_words(owner, parameter)
-            grids[-1][key] = _describe_value(f"{label} {key}", values, words, 0)
-    return grids if isinstance(grid, list | tuple) else grids[0]
+                describe(label, clone(inner).set_params(**{key: value}))
+    return _describe_value(label, grid, None, 0)
 
 
 def list_specs(spec: object) -> Iterator[Mapping[str, object]]:
@@ -367,8 +365,6 @@ def prepare(estimator: Estimator) -> None:
     for spellings in library.forced:
         named = {name: value for name, value in spellings.items() if name in given}
         changes |= named or dict([*spellings.items()][:1])
-    if given.get("missing") == "nan":  # as the command line gives it
-        changes["missing"] = nan
     if package == CATBOOST and not {"random_seed", "random_state"} & set(given):
         changes["random_state"] = None  # lists it, so that it is given a seed
     estimator.set_params(**changes)
@@ -694,9 +690,7 @@ def _parse_values(name: str, given: Any) -> Any:
     if isinstance(given, str):
         if given.count(":") == 2 and given.partition(":")[0] in DISTRIBUTIONS:
             return _check_distribution(name, given)
-        if given.startswith("log:"):
-            return tuple(parse_grid(given, name))
-        given = [_parse_word(part) for part in _split(given)]
+        given = parse_grid(given, name) if given.startswith("log:") else _split(given)
     if isinstance(given, bool | int | float | type(None)):
         given = [given]
     if not isinstance(given, Iterable) or isinstance(given, Mapping | bytes):
@@ -736,15 +730,12 @@ def _check_distribution(name: str, text: str) -> str:
     return text
 
 
-def _split(text: str) -> list[str]:
-    parts, depth = [""], 0
-    for letter in text:
-        depth += (letter == "[") - (letter == "]")
-        if letter == "," and not depth:
-            parts.append("")
-        else:
-            parts[-1] += letter
-    return [part.strip() for part in parts]
+def _split(text: str) -> list[Any]:
+    """Return the values of a list of JSON, or of one of words and values apart from commas in brackets."""
+    try:
+        return list(json.loads(f"[{text}]"))
+    except ValueError:
+        return [_parse_word(part.strip()) for part in re.split(r",(?![^\[]*\])", text)]
 
 
 def _parse_word(text: str) -> Any:

@@ -1,7 +1,7 @@
 """The Gaussian support vector machine (SVM) with offset.
 
 ``problem`` states what is minimised and measures any solution. ``path`` is the solver: it alternates pair
-steps and Newton steps (``newton``). ``decomposition`` does the same if the kernel does not fit into memory.
+steps and Newton steps (``newton``). ``blocks`` does the same if the kernel does not fit into memory.
 
 ``learner`` and ``problem`` do not import numba; what computes does, and ``learner`` imports it when something
 is fitted, predicted, stored or checked.

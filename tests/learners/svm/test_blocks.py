@@ -11,7 +11,7 @@ from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.engine import evaluate, ray_backend
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.svm import blocks
-from ckcv_ray.learners.svm.decomposition import path_on_points
+from ckcv_ray.learners.svm.blocks import path_on_points
 from ckcv_ray.learners.svm.problem import EQUAL, Options, Solutions, fit_scaling
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.study.problem import Problem
@@ -37,7 +37,7 @@ def test_whether_the_kernel_is_whole_depends_on_the_training_rows_alone(
         in_parts.append(len(X))
         return path_on_points(X, *args, **kwargs)
 
-    monkeypatch.setattr(blocks.decomposition, "path_on_points", count)
+    monkeypatch.setattr(blocks, "path_on_points", count)
     for limit, n_score in ((0, 60), (blocks.dense_bytes(50, 10), 60), (0, 1)):
         monkeypatch.setattr(blocks, "DENSE_BYTES", limit)
         for n_train in (50, 51):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sklearn import datasets
 from sklearn.svm import SVC
 
-from ckcv_ray import GaussianSVM, InputError, Task
+from ckcv_ray import GaussianSVM, Task
 from ckcv_ray.core.draws import Draws
 from ckcv_ray.core.measures import UNDECIDED as NEITHER
 from ckcv_ray.core.resampling.complete import split_complete
@@ -215,10 +215,3 @@ def test_a_row_that_is_no_model_of_the_task_is_refused(name, change, message):
     (row,) = SVMCodec().table([model], task).to_pylist()
     with pytest.raises((ValueError, IndexError), match=message):
         SVMCodec().from_table(pa.Table.from_pylist([row | {name: change(row[name])}], MORE_CLASSES), task)
-
-
-def test_balanced_weights_whose_product_with_c_vanishes_are_refused_on_the_task():
-    learner = GaussianSVM((1e-323,), (1.0,), class_weight="balanced")
-    assert learner.canonical(clouds(20, 2, 0)) == learner
-    with pytest.raises(InputError, match="must be positive and finite"):
-        learner.canonical(clouds(40, 5, 0))

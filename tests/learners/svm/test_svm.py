@@ -18,7 +18,7 @@ from ckcv_ray import Study, Task
 from ckcv_ray.learners.base import Status
 from ckcv_ray.learners.steps import compute_weights, match_labels
 from ckcv_ray.learners.svm import path
-from ckcv_ray.learners.svm.decomposition import BLOCK, path_on_points
+from ckcv_ray.learners.svm.blocks import BLOCK, path_on_points
 from ckcv_ray.learners.svm.kernels import complement, compute_complement, compute_distances, gaussian
 from ckcv_ray.learners.svm.problem import EQUAL, Options, Weights
 from ckcv_ray.study.problem import Problem
