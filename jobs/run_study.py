@@ -19,7 +19,7 @@ if __name__ == "__main__":  # import from the repository, not from this folder
     sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
 from ckcv_ray.cli.main import main
-from ckcv_ray.cli.process import list_stop_signals
+from ckcv_ray.cli.output import list_stop_signals
 from ckcv_ray.engine.worker import PR_SET_PDEATHSIG
 
 COULD_NOT_FINISH = 1  # the only exit code after which it may go otherwise

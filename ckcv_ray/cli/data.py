@@ -1,6 +1,7 @@
 """Options that say what is learned from: files, columns and what they are.
 
-What commands say before a run (columns as they are understood, a changed environment) and after it.
+What commands say before a run (columns as they are understood, a changed environment), while it computes,
+and after it.
 """
 
 import sys
@@ -8,16 +9,21 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from tempfile import NamedTemporaryFile
-from typing import Annotated, NamedTuple
+from time import monotonic
+from typing import Annotated, NamedTuple, Self
 
 import pyarrow as pa
 import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from ckcv_ray.claims.quantity import Acceptance
 from ckcv_ray.cli.options import make_argument, make_flag, make_option, with_options
 from ckcv_ray.cli.output import NOT_YET_PROVEN, PROVEN_WORSE, say, show
 from ckcv_ray.core.quantities import parse_subgroup
+from ckcv_ray.engine.queue import Progress as RunProgress
 from ckcv_ray.errors import InputError, StoreError, plain, pluralize
+from ckcv_ray.runs.progress import describe_progress
 from ckcv_ray.runs.result import Result
 from ckcv_ray.storage.execution import find_changes, read_environment
 from ckcv_ray.storage.folder import RunFolder
@@ -284,6 +290,47 @@ def say_environment(folder: str) -> None:
             say(
                 f"the run was made in another environment: {plain('; '.join(changes))}. Last bits may differ."
             )
+
+
+PLAIN_SECONDS = 10.0
+
+
+class Display:
+    """Progress line of a run, called with each progress report; a context manager.
+
+    Args:
+        console: console to print to.
+    """
+
+    def __init__(self, console: Console) -> None:
+        self.console = console
+        self.started = self.shown = monotonic()
+        self.said = ""
+        columns = (TextColumn("{task.description}"), BarColumn(bar_width=24), TimeElapsedColumn())
+        self.live = Progress(*columns, console=console, transient=True) if console.is_terminal else None
+        self.task = self.live.add_task("starting", total=None) if self.live else None
+        self.first: RunProgress | None = None
+
+    def __enter__(self) -> Self:
+        if self.live:
+            self.live.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self.live:
+            self.live.stop()
+
+    def __call__(self, progress: RunProgress) -> None:
+        """Update the live line, or print a plain one if ten seconds have passed."""
+        self.first = self.first or progress
+        now = monotonic()
+        line = describe_progress(progress, self.first, now - self.started)
+        if self.live and self.task is not None:
+            completed = progress.computed + progress.dropped + progress.failed
+            self.live.update(self.task, description=line, completed=completed, total=progress.planned)
+        elif now - self.shown >= PLAIN_SECONDS and line != self.said:
+            self.shown, self.said = now, line
+            self.console.print(line, soft_wrap=True, markup=False, highlight=False, emoji=False)
 
 
 def show_result(result: Result, folder: str, as_json: bool, details: bool = False) -> None:

@@ -1,4 +1,4 @@
-"""Command judge: predictions that somebody else made."""
+"""Commands judge, compare and watch: rows with labels, on which predictions are judged."""
 
 from pathlib import Path
 from typing import Annotated
@@ -7,9 +7,22 @@ import typer
 
 from ckcv_ray.apps.judge import Asked, judge_table
 from ckcv_ray.cli import data
-from ckcv_ray.cli.options import DetailsFlag, JsonFlag, make_argument, make_flag, make_option, with_options
-from ckcv_ray.cli.output import say, show
+from ckcv_ray.cli.options import (
+    DetailsFlag,
+    Folder,
+    JsonFlag,
+    make_argument,
+    make_flag,
+    make_option,
+    normalize_folder,
+    with_options,
+)
+from ckcv_ray.cli.output import NOT_YET_PROVEN, PROVEN_WORSE, say, show
 from ckcv_ray.core.quantities import parse_subgroups
+from ckcv_ray.errors import InputError
+from ckcv_ray.runs.compare import OPEN, WORSE, Question
+from ckcv_ray.runs.compare import compare as compare_runs
+from ckcv_ray.runs.watch import watch as watch_run
 from ckcv_ray.tables.predictions import PredictionColumns
 from ckcv_ray.tables.read import Reading
 
@@ -85,3 +98,124 @@ def judge(
     if out is not None:
         say(f"page: {found.report(out)}")
     data.exit_unless_accepted(found.decisions)
+
+
+LIVE = f"Live rows with their labels; leave it out to look at the stream alone. {data.SOURCES}"
+
+
+@with_options(choice=data.choose_rule, reading=data.make_reading)
+def watch(
+    folder: Folder,
+    choice: tuple[str, int | None],
+    reading: Reading,
+    source: Annotated[str | None, make_argument("DATA", LIVE, data.check_source)] = None,
+    row_id: str = typer.Option("id", "--id", help="Column that names the rows."),
+    prediction: str = typer.Option(
+        "prediction",
+        "--prediction",
+        help="Column with what was predicted. Without it, rows with all features are predicted here.",
+    ),
+    label: str | None = make_option("Column with the true labels.", "the target of the run"),
+    delta: float | None = make_option(
+        "Probability with which anything that is said may ever be false, fixed with the first rows.",
+        "that of the study",
+    ),
+    stream: Path | None = make_option(
+        "File of the stream, outside of run folders.", "stream.jsonl in the run folder"
+    ),
+    as_json: JsonFlag = False,
+) -> None:
+    """Compare live rows, once their labels are known, with what a finished run has certified.
+
+    Rows are appended to the stream of the run, a file that only grows and in which each row counts once. What
+    is said holds at all times, however often it is looked at: the error measured with its limits, whether the
+    certificate still holds, and the error on each class. delta is shared: half of it is that of the error,
+    the classes share the rest. With groups, a group counts once, and only the error is watched.
+
+    An alarm says that the error is larger than certified (exit code 5). The options that choose what
+    classifies rows, such as --vote, are those of ckcv predict.
+
+        ckcv watch runs/patients labels.csv --id patient
+        ckcv watch runs/patients march.csv --id patient --prediction answer
+        ckcv watch runs/patients --json
+
+    DATA may be - for CSV on standard input.
+    """
+    by, seed = choice
+    if seed is not None:
+        raise InputError("seed is for ckcv predict: a stream has no draws to repeat")
+    rows = data.read_rows_if_named(source, reading, "a file of rows: name one")
+    found = watch_run(folder, rows, row_id, prediction, label, by, delta, stream)
+    say(*found.notes)
+    show(found.to_json(), found.summary(), as_json)
+    if found.alarm:
+        raise typer.Exit(PROVEN_WORSE)
+
+
+def ask_comparison(
+    no_worse: float | None = make_option(
+        "Prove that the run errs at most this much more often, such as 0.01 (1 percentage point).",
+        "prove that it errs less often",
+    ),
+    group: str | None = make_option(
+        "Column, or columns (center,id), that say which judged rows belong together.", "rows are independent"
+    ),
+    delta: float = typer.Option(
+        0.05, help="Probability that an answer is proven and false; half for each direction."
+    ),
+    uses: int = typer.Option(
+        1, help="Number of comparisons on these rows, named at the first: each has delta / N."
+    ),
+) -> Question:
+    """Return what is asked, which refuses values outside their range."""
+    return Question(no_worse, group, delta, uses)
+
+
+@with_options(question=ask_comparison, reading=data.make_reading)
+def compare(
+    folder: Folder,
+    question: Question,
+    reading: Reading,
+    rows: Annotated[
+        str,
+        typer.Option(
+            help=f"Judged rows, with their labels. {data.SOURCES}",
+            show_default=False,
+            callback=data.check_source,
+        ),
+    ],
+    reference: Annotated[
+        str | None, make_argument("[OTHER]", "Run folder to compare with.", normalize_folder)
+    ] = None,
+    predictions: str | None = make_option(
+        "Column of the judged rows with somebody else's predictions, instead of OTHER."
+    ),
+    ledger: Path | None = make_option(
+        "File in which uses of judged rows are counted.", "uses.json in the folder of each run"
+    ),
+    thousands: str = data.THOUSANDS,
+    as_json: JsonFlag = False,
+) -> None:
+    """Prove on judged rows that a run errs less often than another one, or not more often by a margin.
+
+    The rows are labelled, and neither has learned from them. Each classifies them by the rule that ckcv
+    predict uses. The run is proven better by an exact sign test on the rows that only one of the two has
+    wrong; with a margin or groups by bounds on the difference. What is proven of better and of worse is false
+    with probability at most delta, together.
+
+    Exit codes, for a gate in CI: 0 proven; 6 not yet proven, with the number of rows that is expected to
+    prove it; 5 proven worse.
+
+    Each comparison on the same rows is a new chance of a false proof, so each is counted, row by row, and
+    a second one on some of the same rows needs --uses, named at the first. The same comparison again is the
+    same use. Rows that a run has learned from do not count.
+
+        ckcv compare runs/new runs/old --rows judged.csv
+        ckcv compare runs/new runs/old --rows judged.csv --no-worse 0.01 --uses 10
+        ckcv compare runs/new --predictions physician --rows judged.csv
+    """
+    columns = data.read_new_rows(rows, reading)
+    found = compare_runs(folder, columns, reference, predictions, question, ledger, thousands)
+    show(found.to_json(), "\n".join(found.describe()), as_json)
+    if code := {WORSE: PROVEN_WORSE, OPEN: NOT_YET_PROVEN}.get(found.answer):
+        raise typer.Exit(code)

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from ckcv_ray.cli.output import Messages, exit_by_code, open_closed_streams, say, show_warning
+from ckcv_ray.cli import output
+from ckcv_ray.cli.output import contain_command, say
 from ckcv_ray.errors import InputError, StoreError, explain_removed, plain
 from ckcv_ray.version import VERSION
 
@@ -135,19 +136,17 @@ COMMANDS = {  # and their help
     "list": "List the run folders in a folder and below it: what they are about, and what may be quoted.",
     "export": "Write a single model of a finished run or evaluation as a file for other programs.",
 }
-ELSEWHERE = {  # the module of a command, and its function, if they are called otherwise
-    "evaluate": "run",
-    "plan": "run",
-    "status": "run",
-    "compare": "watch",
-    "list": "folders:list_folders",
-    "export": "report",
-}
-PANELS = {  # of ``ckcv --help``, with their commands
-    "Everyday": ("run", "report", "predict", "verify", "evaluate"),
-    "Later": ("compare", "watch", "judge"),
-    "Look": ("plan", "status", "list"),
-    "Hand over": ("export",),
+PANELS = {  # of ``ckcv --help``, with their commands and the module of each
+    "Everyday": {
+        "run": "run",
+        "report": "report",
+        "predict": "predict",
+        "verify": "folders",
+        "evaluate": "run",
+    },
+    "Later": {"compare": "judge", "watch": "judge", "judge": "judge"},
+    "Look": {"plan": "run", "status": "folders", "list": "folders"},
+    "Hand over": {"export": "report"},
 }
 
 
@@ -237,32 +236,30 @@ def version(
 
 def load_command(name: str) -> "_click.Command":
     """Import a command and return it with its options."""
-    from ckcv_ray.cli.process import contain_command
     from ckcv_ray.learners.base import register_installed
 
     say(*map(plain, register_installed()))
-    module, _, function = ELSEWHERE.get(name, name).partition(":")
+    (module,) = (commands[name] for commands in PANELS.values() if name in commands)
+    command = getattr(import_module(f"ckcv_ray.cli.{module}"), "list_folders" if name == "list" else name)
     alone = typer.Typer(add_completion=False, rich_markup_mode=app.rich_markup_mode)
-    alone.command(name, cls=Command)(
-        contain_command(getattr(import_module(f"ckcv_ray.cli.{module}"), function or name))
-    )
+    alone.command(name, cls=Command)(contain_command(command))
     return typer.main.get_command(alone)
 
 
-for _panel, _names in PANELS.items():
-    for _name in _names:  # listed here; ``Commands`` replaces each by the command
+for _panel, _commands in PANELS.items():
+    for _name in _commands:  # listed here; ``Commands`` replaces each by the command
         app.command(_name, help=COMMANDS[_name], rich_help_panel=_panel)(lambda: None)
 
 
 def main() -> None:
     """Run the ``ckcv`` command; this package's errors become one message and an exit code."""
-    open_closed_streams()
+    output.open_closed_streams()
     stream, shown, thresholds = sys.stderr, warnings.showwarning, gc.get_threshold()
     gc.set_threshold(YOUNG_OBJECTS, *thresholds[1:])
-    sys.stderr = Messages(stream) if stream is not None else stream
-    warnings.showwarning = show_warning
+    sys.stderr = output.Messages(stream) if stream is not None else stream
+    warnings.showwarning = output.show_warning
     try:
-        with exit_by_code():
+        with output.exit_by_code():
             app(prog_name="ckcv")
     finally:
         sys.stderr, warnings.showwarning = stream, shown

@@ -1,9 +1,11 @@
-"""Commands run, plan, status and evaluate."""
+"""Commands run, plan and evaluate."""
 
 import os
 import shlex
+import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, cast
@@ -14,20 +16,18 @@ from ckcv_ray.claims.certificate import describe_held_share
 from ckcv_ray.claims.certify import make_error
 from ckcv_ray.claims.quantity import show_rows
 from ckcv_ray.cli import data, options, output
-from ckcv_ray.cli.display import Display
-from ckcv_ray.cli.options import DetailsFlag, Folder, JsonFlag, make_option, with_options
-from ckcv_ray.cli.output import console, say
-from ckcv_ray.cli.process import say_what_is_saved
+from ckcv_ray.cli.data import Display
+from ckcv_ray.cli.options import DetailsFlag, JsonFlag, make_option, with_options
+from ckcv_ray.cli.output import Signals, console, say
 from ckcv_ray.engine import forecast
 from ckcv_ray.engine.backend import choose_backend, find_ray_address
-from ckcv_ray.engine.queue import Queue
-from ckcv_ray.errors import InputError, ceil_percent, duration, format_level, plain, pluralize
+from ckcv_ray.errors import InputError, duration, format_level, plain, pluralize
 from ckcv_ray.runs import tries
-from ckcv_ray.runs.load import is_finished, load, reopen, replay
+from ckcv_ray.runs.load import is_finished, reopen
 from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.run import TRY, Job, Work, assess, check_job, compute, find_result, run_work
 from ckcv_ray.runs.scored import Scored, rank_entries
-from ckcv_ray.storage.files import locate, write_atomically
+from ckcv_ray.storage.files import locate, open_files, write_atomically
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.storage.log import Log
 from ckcv_ray.study.parts import Budget, Paper, Race
@@ -293,49 +293,6 @@ def _suggest(planned: forecast.Plan) -> list[str]:
     return lines
 
 
-def status(folder: Folder, details: DetailsFlag = False, as_json: JsonFlag = False) -> None:
-    """Show the result of a finished run, or the progress of an unfinished one.
-
-    Reads the run folder only.
-    Can be used while the run is in progress.
-
-        ckcv status runs/patients
-    """
-    run_folder = RunFolder(folder)
-    if run_folder.starting:
-        return output.show({"state": "starting"}, "a run is starting: nothing has been computed yet", as_json)
-    run_folder.require()
-    if run_folder.finished:
-        result = load(folder)
-        return output.show(result.to_json(), result.summary(details, folder), as_json)
-    return output.show(*_describe_unfinished(run_folder, replay(folder)), as_json)
-
-
-def _describe_unfinished(folder: RunFolder, queue: Queue) -> tuple[dict[str, Any], str]:
-    at, problem = queue.progress(), queue.problem
-    counts = {name: getattr(at, name) for name in ("planned", "computed", "dropped", "failed")}
-    command = f"ckcv {problem.asked.command} command"
-    state = f"resume it with the same {command}, unless it is running on another machine"
-    if folder.files.lock.busy:
-        state = "it is running"
-    done = f"is not finished: {at.computed:,} of {at.planned:,} evaluations computed"
-    content: dict[str, Any] = {"run_id": problem.run_id, "state": "unfinished", "evaluations": counts}
-    if problem.scores:
-        del counts["dropped"]
-        return content, f"procedure {problem.run_id} {done}, {at.failed:,} failed\n{state}"
-    execution, leading = folder.execution(), "no complete candidate"
-    content |= {"fits": execution.get("fits"), "not_converged": at.not_converged}
-    content["seconds"] = execution.get("seconds")
-    if at.best is not None:
-        best, l_ms = at.best
-        content |= {"setting": dict(best.setting), "k": best.k, "l_ms": l_ms}
-        leading = f"{best}, L_MS {ceil_percent(l_ms)}"
-    return content, (
-        f"run {problem.run_id} {done}, {at.dropped:,} dropped, {at.failed:,} failed\n"
-        f"best so far: {leading}\n{state}"
-    )
-
-
 def limit_time(study: Study, budget: str | None) -> Study:
     """Return the study with the search that a limit of time needs, if there is one.
 
@@ -418,6 +375,18 @@ def _say_cautions(problem: Problem) -> None:
     held = every.n_units - problem.task.n_units
     held_out = describe_held_share(held, every.n_units, every.unit)
     say(*map(plain, (*held_out, *forecast.describe_rare_classes(every, held))))
+
+
+@contextmanager
+def say_what_is_saved(out: str | None) -> Iterator[Signals]:
+    """Say what is saved in a folder, if any, when a computation is interrupted; exit as the shell expects."""
+    signals = Signals()
+    try:
+        yield signals
+    except KeyboardInterrupt:
+        saved = f"completed work is saved in {out}; run the same command again to resume"
+        say(f"interrupted: {saved if out and open_files(out).exists() else 'no work was saved'}")
+        raise typer.Exit(128 + (signals.received or signal.SIGINT)) from None
 
 
 def _confirm(expected: forecast.Estimate, execution: Execution, yes: bool, limited: bool) -> None:

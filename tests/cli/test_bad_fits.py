@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from command import Command
 
-from ckcv_ray.cli.process import Signals
+from ckcv_ray.cli.output import Signals
 
 OPTIONS = ("--target", "y", "--k", "3", "--n-splits", "3", "--param", "dummy=0,1", "--certify", "paper")
 SERIAL = ("--backend", "serial")
@@ -80,9 +80,9 @@ def test_a_killed_command_leaves_no_worker(table: Path, tmp_path: Path) -> None:
 
 
 IMPATIENT = """
-from ckcv_ray.cli import main, process
+from ckcv_ray.cli import main, output
 
-process.GRACE_SECONDS = 0.4
+output.GRACE_SECONDS = 0.4
 main.main()
 """
 

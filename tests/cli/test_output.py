@@ -12,7 +12,7 @@ from command import Command
 from pyarrow import parquet
 from rich.console import Console
 
-from ckcv_ray.cli.display import Display
+from ckcv_ray.cli.data import Display
 from ckcv_ray.cli.output import Messages
 from ckcv_ray.engine.queue import Progress
 

@@ -11,7 +11,7 @@ from command import Command
 from stores import BUCKET
 
 from ckcv_ray.cli import run as commands
-from ckcv_ray.cli.process import Signals
+from ckcv_ray.cli.output import Signals
 from ckcv_ray.engine.worker import LostError
 from ckcv_ray.runs import tries
 

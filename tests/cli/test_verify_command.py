@@ -45,10 +45,10 @@ def test_verify_says_its_cost_first_and_stops_at_a_limit(ckcv: Command, patients
 HANGS = """
 from threading import Event
 from ckcv_ray.cli.main import main
-from ckcv_ray.cli import verify
+from ckcv_ray.cli import folders
 from ckcv_ray.runs import verify as verification
 
-verify.STOP_SECONDS = 2 - 60  # long before the limit, after which no fit would begin
+folders.STOP_SECONDS = 2 - 60  # long before the limit, after which no fit would begin
 verification.one_model = lambda *_: Event().wait()
 main()
 """
@@ -66,7 +66,7 @@ def test_what_could_not_be_computed_is_not_verified(
 ) -> None:
     """Nothing differs, and the run is not verified all the same: the exit code is 6, and it says why."""
     found = Verification(recomputed=["the rest"], unverified=["its models: no package xgboost is here"])
-    monkeypatch.setattr("ckcv_ray.cli.verify.verify_folder", lambda *_: found)
+    monkeypatch.setattr("ckcv_ray.cli.folders.verify_folder", lambda *_: found)
     code, shown, _ = ckcv("verify", patients_run)
     assert code == 6
     assert shown.splitlines()[0] == "not verified: its models: no package xgboost is here"
