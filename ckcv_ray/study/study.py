@@ -812,7 +812,7 @@ def _flatten(asked: Mapping[str, Any], labels: Sequence[Any]) -> dict[str, Any]:
     """Return the options, those of one learner in a mapping named after it as options such as "svm.C"."""
     flat: dict[str, Any] = {}
     for name, value in asked.items():
-        if isinstance(value, Mapping) and (name in labels or name in LEARNERS):
+        if isinstance(value, Mapping) and name != ANY and (name in labels or name in LEARNERS):
             inner = {f"{name}.{str(option).replace('-', '_')}": v for option, v in value.items()}
             if twice := inner.keys() & asked.keys():
                 raise InputError(f"{min(twice)} is given twice: leave one of them out")
