@@ -1,24 +1,21 @@
 """The estimator for users of scikit-learn: ``fit`` selects, refits and certifies, ``predict`` classifies."""
 
 from collections.abc import Callable, Mapping
-from functools import partial, wraps
-from inspect import signature
 from math import nan
-from numbers import Integral
-from typing import Any, ParamSpec, cast
+from typing import Any, cast
 from warnings import warn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import rankdata
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.core.draws import seed_members
 from ckcv_ray.core.measures import Output, Outputs
-from ckcv_ray.core.options import list_names
 from ckcv_ray.errors import InputError, convert_errors, pluralize
 from ckcv_ray.learners.base import Learner
 from ckcv_ray.learners.ensemble import Ensemble
@@ -36,16 +33,12 @@ from ckcv_ray.tables.columns import DeclaredTypes, Rows
 from ckcv_ray.tables.read import check_same_order, read_rows
 from ckcv_ray.tables.target import APART
 from ckcv_ray.tables.task import Task, make_rows
-from ckcv_ray.validation import Values, as_array, check_choice, suggest
+from ckcv_ray.validation import Values, as_array, check_choice
 
 SVM_PARAMETERS = ("C", "gamma")
 RULES = ("auto", "vote", "random", "refit")
 CERTIFIED = ("vote", "refit")  # rules that the rows held out are classified by
 AUTO = "auto"
-NO_OUTPUT = (
-    '{}: learner {} has no {}: choose one that has, such as learner="linear", or rule="vote" for the shares '
-    "of votes"
-)
 CONDITION = (
     "The bounds are about this estimator on the columns that fit was given. What was done to them before, "
     "with the help of the learning rows, such as by earlier steps of a Pipeline, is not covered: put it into "
@@ -53,24 +46,19 @@ CONDITION = (
 )
 
 
-Given = ParamSpec("Given")
+def _gives(name: str) -> Callable[["CKCVClassifier"], bool]:
+    """Return what says whether an estimator has a method, or raises an error with both ways to have it."""
 
+    def check(one: "CKCVClassifier") -> bool:
+        needed = Output.PROBABILITY if name == "predict_proba" else one._rank
+        if one._rule == "vote" or (one._rule == "refit" and needed in one._learner.outputs):
+            return True
+        raise AttributeError(
+            f'learner {one._learner.name} has no {name}: choose one that has, such as learner="linear", or '
+            'rule="vote" for the shares of votes'
+        )
 
-def _explain_unknown(init: Callable[Given, None]) -> Callable[Given, None]:
-    """Have a name that is no parameter refused before Python does, with what to write instead."""
-    known = [*signature(init).parameters][1:]
-
-    @wraps(init)
-    def checked(*args: Given.args, **named: Given.kwargs) -> None:
-        if unknown := [name for name in named if name not in known]:
-            raise InputError(
-                f"unknown parameter {unknown[0]!r} of {type(args[0]).__name__}, which has "
-                f"{', '.join(sorted(known))}; one of the learner is given as "
-                f'params={{"{unknown[0]}": ...}}{suggest(unknown[0], known)}'
-            )
-        init(*args, **named)
-
-    return checked
+    return check
 
 
 class CKCVClassifier(ClassifierMixin, BaseEstimator):
@@ -117,7 +105,6 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
         result_: the ``Certified`` result.
     """
 
-    @_explain_unknown
     def __init__(
         self,
         learner: object = "svm",
@@ -179,7 +166,7 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
         with watch_run(None) as listen:
             work = check_job(Job(self._study(few), task, listen=listen))._replace(keep=True)
             self.result_ = cast(Certified, compute(work, Execution(self.backend)))
-        self._draws = None if self.random_state is None else seed_members(self._seed())
+        self._draws = None if self.random_state is None else seed_members(self.result_.study.seed)
         self.classes_ = np.empty(task.n_classes, labels.dtype)
         self.classes_[task.y] = labels
         return self
@@ -224,8 +211,8 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
             return np.take(self.classes_, result.ensemble.random(rows, draws).label)
         return np.take(self.classes_, result.rule(self._rule).predict(result.models, rows).label)
 
-    @property
-    def predict_proba(self) -> Callable[[object], Values]:
+    @available_if(_gives("predict_proba"))
+    def predict_proba(self, X: object) -> Values:
         """Return the probability of each class for X [rows, d] by the refitted model, (rows, classes).
 
         With ``rule="vote"`` it is the share of the members of F* that vote for the class. Neither is
@@ -234,14 +221,10 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
         Raises:
             AttributeError: the learner has no probabilities, and the rule is not "vote".
         """
-        if self._rule == "vote":
-            return self._count_votes
-        if self._rule == "refit" and Output.PROBABILITY in self._learner.outputs:
-            return partial(self._ask_refitted, Output.PROBABILITY)
-        raise AttributeError(NO_OUTPUT.format("predict_proba", self._learner.name, "probabilities"))
+        return self._count_votes(X) if self._rule == "vote" else self._ask_refitted(Output.PROBABILITY, X)
 
-    @property
-    def decision_function(self) -> Callable[[object], Values]:
+    @available_if(_gives("decision_function"))
+    def decision_function(self, X: object) -> Values:
         """Return the refitted model's own score for X [rows, d], (rows,); of several classes (rows, classes).
 
         With ``rule="vote"`` it is the difference of the two shares of votes, or each class's share; ties go
@@ -250,12 +233,10 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
         Raises:
             AttributeError: the learner has no score of each of several classes, and the rule is not "vote".
         """
-        needed = Output.RANK if self._has_two else Output.RANKS
-        if self._rule == "vote":
-            return self._subtract_votes if self._has_two else self._count_votes
-        if self._rule == "refit" and needed in self._learner.outputs:
-            return partial(self._ask_refitted, needed)
-        raise AttributeError(NO_OUTPUT.format("decision_function", self._learner.name, "scores of classes"))
+        if self._rule != "vote":
+            return self._ask_refitted(self._rank, X)
+        shares = self._count_votes(X)
+        return np.asarray(shares @ (-1.0, 1.0)) if self._rank == Output.RANK else shares
 
     def save(self, folder: str) -> None:
         """Write the run to a folder, which ``ckcv`` can report, verify and predict with.
@@ -307,18 +288,14 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
         return self._fitted.problem.find_learner(self._fitted.setting)[1]
 
     @property
-    def _has_two(self) -> bool:
-        """Whether there are two classes, as it seems before ``fit``."""
-        return len(getattr(self, "classes_", ())) <= 2
+    def _rank(self) -> Output:
+        """The score that a decision is made by; before ``fit`` that of two classes."""
+        return Output.RANK if len(getattr(self, "classes_", ())) <= 2 else Output.RANKS
 
     def _count_votes(self, X: object) -> Values:
         """Return the share of the members of F* that vote for each class, (rows, classes)."""
         labels, _ = self.ensemble_.predict(self._rows(X))
         return np.column_stack([np.mean(labels == number, axis=0) for number in range(len(self.classes_))])
-
-    def _subtract_votes(self, X: object) -> Values:
-        """Return the difference of the shares of votes for two classes, (rows,)."""
-        return np.asarray(self._count_votes(X) @ (-1.0, 1.0))
 
     def _ask_refitted(self, needed: Output, X: object) -> Values:
         rows, refit = self._rows(X), self._fitted.models.refit
@@ -329,48 +306,27 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
         return values
 
     def _study(self, few: bool) -> Study:
-        certify = Paper.name if few else self.certify
-        asked = {
-            **{n: getattr(self, n) for n in ("learner", "sample", "k", "n_splits", "delta", "criterion")},
-            "param": dict(self.params) if self.params is not None else None,
-            "certify": certify,
-            "seed": self._seed(),
-        }
-        if certify == Holdout.name and self._rule in CERTIFIED:
+        asked = {n: getattr(self, n) for n in ("learner", "sample", "k", "n_splits", "delta", "criterion")}
+        asked |= {"certify": Paper.name if few else self.certify, "seed": self.random_state}
+        if asked["certify"] == Holdout.name and self._rule in CERTIFIED:
             asked["claim"] = (self._rule,)
-        asked |= self._of_svm(asked["param"] or {})
+        asked |= self._divide_params()
         return Study.of(**{name: value for name, value in asked.items() if value is not None})
 
-    def _of_svm(self, params: dict[str, Any]) -> dict[str, Any]:
+    def _divide_params(self) -> dict[str, Any]:
         """Return the parameters as options of a study: C and gamma of the SVM are options of their own."""
-        learners = Study.of(learner=self.learner).learner.by_label.values()
-        estimators = [learner for learner in learners if not isinstance(learner, GaussianSVM)]
-        if len(estimators) == len(learners):
-            return {}
-        options = {
-            name: params[name]
-            for name in (SVM_PARAMETERS if estimators else list_names(GaussianSVM))
-            if name in params
-        }
-        known = {n for one in estimators if isinstance(one, EstimatorLearner) for n in one.parameter_names()}
+        params, learners = dict(self.params or {}), Study.of(learner=self.learner).learner.by_label.values()
+        known = {n for one in learners if isinstance(one, EstimatorLearner) for n in one.parameter_names()}
+        own = SVM_PARAMETERS if any(isinstance(one, GaussianSVM) for one in learners) else ()
+        options = {name: params[name] for name in own if name in params}
         left = {name: value for name, value in params.items() if name not in options or name in known}
         return options | {"param": left or None}
 
-    def _seed(self) -> int:
-        if self.random_state is None:
-            return 0
-        if isinstance(self.random_state, Integral):
-            return int(self.random_state)
-        raise InputError(f"random_state={self.random_state!r} is not an integer: splits follow from one seed")
-
     def _check_rows(self, X: object, y: ArrayLike) -> tuple[Any, NDArray[Any]]:
         check_same_order(X, "y", y)
-        given = y if y is None else as_array("y", read_rows(y))
-        if given is not None and given.dtype == object:
-            _check_labels(given.ravel())
-        X, labels = self._validate(X, y=given)
+        X, labels = self._validate(X, y=y if y is None else as_array("y", read_rows(y)))
         labels = np.asarray(labels).ravel()
-        with convert_errors(InputError, "y holds no labels"):
+        with convert_errors(InputError, "y has to be labels of one type, without gaps"):
             check_classification_targets(labels)
         if len(np.unique(labels)) < 2:
             raise InputError(f"y has one class, {labels[0]!r}: a classifier needs at least 2 classes")
@@ -386,15 +342,6 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
         framed = hasattr(X, "__arrow_c_stream__")
         checks = {} if framed else {"ensure_all_finite": "allow-nan", "dtype": None}
         return validate_data(self, X, skip_check_array=framed, **checks, **options)
-
-
-def _check_labels(labels: NDArray[Any]) -> None:
-    empty = [i for i, label in enumerate(labels) if label is None or str(label != label) != "False"]  # NA too
-    if empty:
-        raise InputError(f"y has no label in {len(empty)} rows, the first at position {empty[0]}: drop them")
-    kinds = sorted({type(label).__name__ for label in labels})
-    if "str" in kinds and len(kinds) > 1:
-        raise InputError(f"y mixes labels of types {' and '.join(kinds)}: make all of them text, or numbers")
 
 
 def _cv_results(result: Certified) -> dict[str, object]:

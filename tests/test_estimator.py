@@ -78,13 +78,6 @@ def test_it_takes_weights_as_estimators_do(check):
     check("CKCVClassifier", small(learner="linear", params={"C": (1.0,)}, k=(3,)))
 
 
-def test_a_name_that_is_no_parameter_says_what_to_write() -> None:
-    with pytest.raises(InputError, match=r'one of the learner is given as params=\{"C": ...\}$'):
-        CKCVClassifier(C=[1])
-    with pytest.raises(InputError, match=r"'n_split' of CKCVClassifier, .*; did you mean n_splits"):
-        CKCVClassifier(n_split=5)
-
-
 @pytest.fixture(scope="module")
 def iris():
     return load_iris(return_X_y=True)
@@ -133,8 +126,9 @@ def test_what_the_refitted_model_does_not_give_is_named_with_both_ways_out(iris,
     assert two.decision_function(X).shape == (150,)
     for one, name in ((two, "predict_proba"), (fitted, "predict_proba"), (fitted, "decision_function")):
         assert not hasattr(one, name)
-        with pytest.raises(AttributeError, match=r'learner="linear", or rule="vote"'):
+        with pytest.raises(AttributeError) as lacking:
             getattr(one, name)
+        assert 'learner="linear", or rule="vote"' in str(lacking.value.__cause__)
 
 
 @pytest.mark.parametrize(
@@ -248,7 +242,7 @@ def test_related_rows_are_kept_together(iris):
     [
         ({"rule": "best"}, "rule='best' is not known: choose from auto, vote, random, refit"),
         ({"rule": "refit", "certify": "paper"}, "rows are held out: certify='paper' holds none out"),
-        ({"random_state": np.random.RandomState(0)}, "is not an integer"),
+        ({"random_state": np.random.RandomState(0)}, "is not a whole number"),
         ({"params": {"C": (1.0,), "gama": (1.0,)}}, "gama"),
         ({"backend": "cluster"}, "backend='cluster' is not known"),
         ({"delta": 2}, "delta=2.0"),
@@ -286,16 +280,10 @@ def test_parameters_reach_every_learner_that_has_them(iris):
         assert CKCVClassifier(params={"C": value, "gamma": [0.1]}, k=(3,), n_splits=3).fit(X, y)
 
 
-@pytest.mark.parametrize(
-    ("labels", "messages"),
-    [
-        (np.array(["a", None, "b"] * 8, object), "no label in 8 rows, the first at position 1"),
-        (np.array(["a", 1, "b"] * 8, object), "mixes labels of types int and str"),
-    ],
-)
-def test_labels_that_cannot_be_sorted_are_named(labels, messages):
-    with pytest.raises(ValueError, match=messages):
-        CKCVClassifier().fit(np.arange(24.0)[:, None], labels)
+@pytest.mark.parametrize("label", [None, 1])
+def test_labels_that_cannot_be_sorted_are_refused(label):
+    with pytest.raises(InputError, match="labels of one type, without gaps: '<' not supported"):
+        CKCVClassifier().fit(np.arange(24.0)[:, None], np.array(["a", label, "b"] * 8, object))
 
 
 @pytest.mark.parametrize("name", ["error_bound_", "certificate_", "best_params_", "cv_results_"])
