@@ -72,7 +72,7 @@ def write_row(texts: Iterable[str]) -> str:
     """Write texts as a row of a CSV file, as options that take several names of columns read them."""
     return ",".join(
         '"{}"'.format(text.replace('"', '""'))
-        if text.strip() != text or any(mark in text for mark in ',"')
+        if text.strip() != text or any(mark in text for mark in ',"\r\n')
         else text
         for text in texts
     )

@@ -413,7 +413,7 @@ CASES = {
     "resampling of a certificate": evaluates(
         "--resampling complete", "--resampling complete requires a certification, which ckcv run has"
     ),
-    "measure of two classes": evaluates("--measure auc", "--measure auc is not for three or more classes"),
+    "measure of two classes": evaluates("--measure auc", "--measure 'auc' is not for three or more classes"),
     "no such learner": evaluates("--measure accuracy --learner svm,nothing", "learner"),
     "certificate of a procedure": evaluates("--certify holdout", "No such option", usage=True),
     "margin of 1": case(lambda: Question(no_worse=1.0), "no_worse=1.0 is outside (0, 1)"),

@@ -6,9 +6,8 @@ of each scored row; its totals, of one model on one split, are never added over 
 
 Numbers by class label, such as weights and costs, are given as ``sick=10,well=1``, or as a mapping. Their
 canonical form is text, sorted by label, with numbers to 12 significant digits: hashable, the same for every
-order, and the same in JSON, in TOML and on the command line. A label is written as ``str`` writes it. One
-that has a comma, a quotation mark or a line break, or begins or ends with a blank, is quoted as in a CSV
-file; otherwise blanks around it do not count.
+order, and the same in JSON, in TOML and on the command line. It is a row of a CSV file, with a label as
+``str`` writes it; blanks around a label do not count.
 
 A score of a split is the number that scikit-learn's function gives of a model's outputs for the scored rows.
 Of all splits together there are the mean over splits, and for a score that can be pooled the same figure of
@@ -19,17 +18,17 @@ together says nothing (AUC). Scores that are means over rows have a further sum 
 corrected by it. Those that a user's function gives are known by its name and the digest of its source.
 """
 
+import csv
 import hashlib
 import inspect
-import math
 import pickle
-import re
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import partial
 from math import inf, nan, sqrt
 from numbers import Real
 from typing import Any, ClassVar, NamedTuple, Protocol
@@ -38,8 +37,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ckcv_ray.core.options import HasOptions, option
-from ckcv_ray.errors import InputError, cut
-from ckcv_ray.validation import ONE, Classes, Index, Numbers, Values, check_count, number, quote, suggest
+from ckcv_ray.errors import InputError, cut, write_row
+from ckcv_ray.validation import ONE, Classes, Index, Numbers, Values, number, quote, suggest, text
 
 UNDECIDED = -1
 GRAIN = 1 << 12  # of losses of numbers: 2**-20 of the largest one
@@ -170,8 +169,6 @@ def average_by_group(wrong: ArrayLike, group: Index) -> Values:
 MAX_LABELS = 1_000
 MAX_TEXT = 400
 LABEL_FORM = "LABEL=NUMBER for one label or more, such as sick=10,well=1"
-# csv.reader does not say which cells were quoted, whose outer blanks belong to the label
-CELL = re.compile(r' *(?:"([^"]*(?:""[^"]*)*)" *|([^", \r\n][^,\r\n]*))(?=,|\Z)')  # quoted or bare
 
 
 def canonicalize(name: str, values: object, form: str = LABEL_FORM, zero: bool = False) -> str:
@@ -186,42 +183,30 @@ def canonicalize(name: str, values: object, form: str = LABEL_FORM, zero: bool =
     Raises:
         InputError: it is neither, is empty, names a label twice, or a number is not in its range.
     """
-    pairs: Iterable[tuple[str, Any]]
-    if isinstance(values, str):
-        pairs = _parse_pairs(name, values, form)
-    elif isinstance(values, Mapping):
-        check_count(name, len(values), MAX_LABELS)
-        pairs = ((_text(name, label), value) for label, value in values.items())
-    else:
-        raise InputError(f"{name}={quote(values)}: expected {form}, or a mapping of labels to numbers")
-    given: dict[str, float] = {}
-    for label, value in pairs:
-        if label in given:
-            raise InputError(f"{name}={quote(values)} names {quote(label)} twice: name each label once")
-        what = f"{name} of {quote(label)}"
-        amount = number(what, value)
-        if not (math.isfinite(amount) and (amount > 0 or (zero and amount == 0))):
-            allowed = "0 or more, and finite" if zero else "positive and finite"
-            raise InputError(f"{what} is {amount!r}: it must be {allowed}")
-        given[label] = abs(amount)  # -0.0 is 0.0
-    if not given:
-        raise InputError(f"{name}={quote(values)} is empty: expected {form}")
+    pairs: list[tuple[str, float]] = []
+    with suppress(ValueError, csv.Error):
+        if isinstance(values, str):
+            pairs = _parse_pairs(values)
+        elif isinstance(values, Mapping):
+            pairs = [(str(label).strip(), number(name, value)) for label, value in values.items()]
+    given = dict(pairs)
+    sound = all(label and 0 <= value < inf and (value or zero) for label, value in pairs)
+    if not (sound and 0 < len(given) == len(pairs) <= MAX_LABELS):
+        raise InputError(
+            f"{name}={quote(values)}: expected {form}, or a mapping of at most {MAX_LABELS:,} labels to "
+            f"numbers; each label once, and each number {'0 or more' if zero else 'positive'} and finite"
+        )
     return to_text(given)
 
 
 def parse_numbers_by_label(text: str) -> dict[str, float]:
     """Return the numbers in canonical text, by label."""
-    return dict(_parse_pairs("", text, LABEL_FORM))
+    return dict(_parse_pairs(text))
 
 
 def to_text(numbers: Mapping[str, float]) -> str:
     """Return numbers by label as canonical text."""
-    cells = []
-    for label, value in sorted(numbers.items()):
-        pair = f"{label}={value:.12g}"
-        special = label != label.strip() or any(character in label for character in ',"\r\n')
-        cells.append('"' + pair.replace('"', '""') + '"' if special else pair)
-    return ",".join(cells)
+    return write_row(f"{label.strip()}={abs(value):.12g}" for label, value in sorted(numbers.items()))
 
 
 def of_classes(name: str, text: str, classes: Sequence[object]) -> list[float | None]:
@@ -230,16 +215,11 @@ def of_classes(name: str, text: str, classes: Sequence[object]) -> list[float | 
     Raises:
         InputError: a name is not a label of these classes, or two names are one label.
     """
-    found: dict[int, tuple[str, float]] = {}
-    for label, value in parse_numbers_by_label(text).items():
-        position = find_class(name, label, classes)
-        if position in found:
-            raise InputError(
-                f"{name} names {quote(str(classes[position]))} twice, as {quote(found[position][0])} and "
-                f"as {quote(label)}: name each label once"
-            )
-        found[position] = label, value
-    return [found[i][1] if i in found else None for i in range(len(classes))]
+    numbers = parse_numbers_by_label(text)
+    found = {find_class(name, label, classes): value for label, value in numbers.items()}
+    if len(found) < len(numbers):
+        raise InputError(f"{name}={quote(text)} names a label of the target twice: name each label once")
+    return [found.get(i) for i in range(len(classes))]
 
 
 def find_class(name: str, label: str, classes: Sequence[object]) -> int:
@@ -250,10 +230,10 @@ def find_class(name: str, label: str, classes: Sequence[object]) -> int:
     Raises:
         InputError: there is none.
     """
-    for is_label in (lambda text, known: text == str(known), _is_equal):
-        for position, known in enumerate(classes):
-            if is_label(label, known):
-                return position
+    named = [i for i, known in enumerate(classes) if str(known).strip() == label.strip()]
+    named += [i for i, known in enumerate(classes) if _is_equal(label, known)]
+    if named:
+        return named[0]
     raise InputError(
         f"{name} names {quote(label)}, which is no label of the target: the labels are {some_labels(classes)}"
     )
@@ -266,44 +246,18 @@ def some_labels(classes: Sequence[object]) -> str:
 
 
 def _is_equal(text: str, label: object) -> bool:
-    if isinstance(label, str):
-        return False
     if isinstance(label, bool):
         return text.casefold() == str(label).casefold()
-    try:
-        return bool(float(text) == label)
-    except ValueError:
-        return False
+    with suppress(ValueError):
+        return not isinstance(label, str) and float(text) == label
+    return False
 
 
-def _parse_pairs(name: str, text: str, form: str) -> list[tuple[str, float]]:
+def _parse_pairs(text: str) -> list[tuple[str, float]]:
     """Parse LABEL=NUMBER,LABEL=NUMBER; a label may contain "="."""
-    pairs: list[tuple[str, float]] = []
-    end = -1
-    try:
-        while end < len(text) and text and len(pairs) <= MAX_LABELS:
-            cell = CELL.match(text, end + 1)
-            if cell is None:
-                raise ValueError("a cell is empty, or a quotation mark has no partner")
-            inside, bare = cell.groups()
-            label, _, value = (bare if inside is None else inside.replace('""', '"')).rpartition("=")
-            label = label.strip() if inside is None else label
-            if not label:
-                raise ValueError("no label")
-            pairs.append((label, float(value)))
-            end = cell.end()
-    except ValueError:
-        raise InputError(f"{name}={quote(text)}: expected {form}") from None
-    check_count(name, len(pairs), MAX_LABELS)
-    return pairs
-
-
-def _text(name: str, label: Any) -> str:
-    """Return a label as text, whether it is Python's or numpy's."""
-    plain = label.item() if hasattr(label, "item") else label
-    if not isinstance(plain, str | bool | int | float) or plain == "":
-        raise InputError(f"{name} names {quote(label)}: labels are text or numbers")
-    return str(plain)
+    (cells,) = csv.reader([text], skipinitialspace=True, strict=True)
+    pairs = (cell.rpartition("=") for cell in cells)
+    return [(label.strip(), float(value)) for label, _, value in pairs]
 
 
 CLASSES = frozenset({Kind.BINARY, Kind.MULTICLASS})
@@ -581,35 +535,26 @@ def make_score(name: str, kind: Kind) -> Score:
     Raises:
         InputError: there is none.
     """
-    found = [score for score in ALL if score.name == name]
-    for score in found:
-        if kind in score.kinds:
-            return score
+    able = {score.name: score for score in ALL if kind in score.kinds}
+    if name in able:
+        return able[name]
     if name.startswith(CLIPPED) and kind is Kind.REGRESSION:
         return _make_clipped(name)
-    usable = sorted({score.name for score in ALL if kind in score.kinds})
-    usable += [f"{CLIPPED}50"] if kind is Kind.REGRESSION else []
-    if found:
-        raise InputError(f"measure={name} is not for {kind}: choose {', '.join(usable)}")
-    return _scorer(name, kind, usable)
+    from sklearn.metrics import get_scorer, get_scorer_names  # takes a second
+
+    if name in get_scorer_names() and not (kind is Kind.MULTICLASS and name in BY_TWO):
+        scorer = get_scorer(name)
+        if (kind is Kind.REGRESSION) == scorer._score_func.__module__.endswith("._regression"):
+            return _take_scorer(name, scorer, kind)
+    usable = [*sorted(able), f"{CLIPPED}50"] if kind is Kind.REGRESSION else sorted(able)
+    such = {Kind.BINARY: "roc_auc", Kind.MULTICLASS: "roc_auc_ovr", Kind.REGRESSION: "neg_max_error"}
+    raise InputError(
+        f"measure={quote(name)} is not for {kind}: choose {', '.join(usable)}, or a scorer of "
+        f"scikit-learn such as {such[kind]}{suggest(name, [*usable, *get_scorer_names()])}"
+    )
 
 
-def _scorer(name: str, kind: Kind, usable: Sequence[str]) -> Score:
-    from sklearn.metrics import get_scorer, get_scorer_names
-
-    if name not in get_scorer_names():
-        raise InputError(
-            f"measure={quote(name)} is not known: choose {', '.join(usable)}, or a scorer of scikit-learn "
-            f"such as roc_auc_ovr{suggest(name, [*usable, *get_scorer_names()])}"
-        )
-    scorer = get_scorer(name)
-    defined = NUMBERS if scorer._score_func.__module__.endswith("._regression") else CLASSES
-    if kind not in defined or (kind is Kind.MULTICLASS and name in BY_TWO):
-        such = {Kind.BINARY: "roc_auc", Kind.MULTICLASS: "roc_auc_ovr", Kind.REGRESSION: "neg_max_error"}
-        raise InputError(
-            f"measure={name} is not for {kind}: choose {', '.join(usable)}, or a scorer of scikit-learn such "
-            f"as {such[kind]}"
-        )
+def _take_scorer(name: str, scorer: Any, kind: Kind) -> Score:
     method = scorer._response_method
     methods = {method} if isinstance(method, str) else set(method)
     if kind is Kind.REGRESSION:
@@ -666,13 +611,6 @@ def extend_score(score: Score) -> Score:
 
 
 PARAMETER = "probability"
-DIGEST = re.compile("[0-9a-f]{64}")
-
-
-def _check_digest(name: str, value: object) -> str:
-    if not (isinstance(value, str) and DIGEST.fullmatch(value)):
-        raise InputError(f"{name}={quote(value)} of a measure: expected a SHA-256 in hexadecimal digits")
-    return value
 
 
 @dataclass(frozen=True)
@@ -689,7 +627,7 @@ class OwnScore(HasOptions):
     """
 
     name: str
-    digest: str = option("", _check_digest, "Digest of the function.")
+    digest: str = option("", partial(text, what="the digest of a function"), "Digest of the function.")
     function: Callable[..., Any] | None = field(default=None, compare=False)
 
     @classmethod
@@ -699,27 +637,29 @@ class OwnScore(HasOptions):
         Raises:
             InputError: it is none, has no name or no source to know it by, or has the name of another score.
         """
-        if isinstance(function, Mapping):
-            known = function.get("name")
-            if not (set(function) == {"name", "digest"} and isinstance(known, str) and known.isidentifier()):
-                raise InputError(f"measure={quote(function)}: expected the name and the digest of a function")
-            _check_name(known)
-            return cls(known, function["digest"])
-        name = getattr(function, "__name__", "")
-        if not callable(function) or not name.isidentifier():
+        given: Any = function
+        kept = isinstance(function, Mapping) and set(function) == {"name", "digest"}
+        name = given["name"] if kept else getattr(given, "__name__", "")
+        if not (isinstance(name, str) and name.isidentifier() and (kept or callable(given))):
             raise InputError(
-                f"measure={function!r} is neither the name of a measure nor a function with a name: write "
-                "def my_loss(y, predicted): ..."
+                f"measure={quote(function)} is neither the name of a measure nor a function with a name: "
+                "write def my_loss(y, predicted): ..."
             )
-        _check_name(name, str(getattr(function, "__module__", "")))
+        if str(getattr(function, "__module__", "")).startswith("sklearn.metrics") or _is_known(name):
+            raise InputError(
+                f"measure={name}: a function of yours is a loss, of which the smallest value is best, and "
+                "needs a name of its own; name a measure of scikit-learn by text, such as 'f1_macro'"
+            )
+        if kept:
+            return cls(name, given["digest"])
         try:
-            source, kept = inspect.getsource(function), _digest_closure(function)
+            content = inspect.getsource(given).encode() + _digest_closure(given)
         except Exception as error:  # pickling raises errors of all kinds
             raise InputError(
                 f"measure={name} is known by its source and the values that it keeps, which cannot be read "
                 f"({error}): define it in a file or a notebook, with values that can be pickled"
             ) from None
-        return cls(name, hashlib.sha256(source.encode() + kept).hexdigest(), function)
+        return cls(name, hashlib.sha256(content).hexdigest(), given)
 
     def score(self, kind: Kind, labelled: Callable[[Classes], NDArray[np.generic]]) -> Score:
         """Return the score of the function on a task; ``labelled`` gives the original labels of classes.
@@ -754,15 +694,10 @@ class OwnScore(HasOptions):
         return Score(self.name, frozenset({kind}), needs, False, of)
 
 
-def _check_name(name: str, module: str = "") -> None:
-    """Raise InputError if a score has this name: figures under it would not be those of the function."""
+def _is_known(name: str) -> bool:
     from sklearn.metrics import get_scorer_names
 
-    if module.startswith("sklearn.metrics") or name in (*SCORE_NAMES, *get_scorer_names()):
-        raise InputError(
-            f"measure={name}: a function of yours is a loss, of which the smallest value is best, and needs "
-            "a name of its own; name a measure of scikit-learn by text, such as 'f1_macro'"
-        )
+    return name in (*SCORE_NAMES, *get_scorer_names())
 
 
 def _digest_closure(function: Any) -> bytes:

@@ -371,7 +371,7 @@ UNREADABLE = [
     *(("measure", 3), ("measure", []), ("measure", [3]), ("measure", [{"name": "broken"}])),
     ("measure", [{"name": "zero_one", "digest": "0" * 64}]),
     ("measure", [{"name": "bro ken", "digest": "0" * 64}]),
-    *(("measure", [{"name": "broken", "digest": digest}]) for digest in ("", "0" * 63, "G" * 64, None)),
+    ("measure", [{"name": "broken", "digest": None}]),
     ("measure", [{"name": "broken", "digest": "0" * 64, "more": 1}]),
     *(("measures", ["zero_one"]), ("save_predictions", "yes"), ("choose", 1), ("interval", "t")),
     *(("seed", "x"), ("learner", []), ("select", 1), ("encode", 2), ("strange", 1)),

@@ -53,7 +53,7 @@ REFUSED = [
     no("measure=''|measure is empty", measure=""),
     no("names one twice", measure="accuracy,accuracy"),
     no("needs probabilities, and learner svm gives none", measure="log_loss"),
-    no("measure=rmse is not for two classes", measure="rmse"),
+    no("measure='rmse' is not for two classes", measure="rmse"),
     no("a function of yours is a loss", measure=[accuracy_score]),
     no("a function of yours is a loss", measure=[accuracy]),
     no("measure=", measure=[lambda y, p: 0.0]),
