@@ -31,7 +31,7 @@ from ckcv_ray.study.problem import Problem
 from ckcv_ray.study.study import Execution, Study
 from ckcv_ray.tables.columns import DeclaredTypes, Rows
 from ckcv_ray.tables.read import check_same_order, read_rows
-from ckcv_ray.tables.target import APART
+from ckcv_ray.tables.roles import APART
 from ckcv_ray.tables.task import Task, make_rows
 from ckcv_ray.validation import Values, as_array, check_choice
 

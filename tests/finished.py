@@ -17,7 +17,7 @@ from ckcv_ray.learners.base import LEARNERS
 from ckcv_ray.learners.choice import Choice
 from ckcv_ray.learners.sklearn.learner import AnyEstimator
 from ckcv_ray.runs.run import run_job
-from ckcv_ray.tables.task import Roles
+from ckcv_ray.tables.roles import Roles
 
 sys.path.append(str(Path(__file__).with_name("acceptance")))
 

@@ -48,7 +48,8 @@ from ckcv_ray.runs.compare import Question
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.study.study import read_toml
 from ckcv_ray.tables.named import read
-from ckcv_ray.tables.task import Roles, make_test_rows
+from ckcv_ray.tables.roles import Roles
+from ckcv_ray.tables.task import make_test_rows
 
 # Files that the command line reads: one that is sound, and those with something wrong
 
@@ -252,9 +253,9 @@ CASES = {
     "X a vector": arrays("X has shape (8,)", "expected (n, d)", X=X[:, 0]),
     "X sparse and too large": arrays("at most 134,217,728 cells", X=csr_matrix((10**6, 10**4))),
     "X ragged": arrays("X is not an array", X=[[1, 2], [3]] * 4),
-    "X without columns": arrays("there is no feature", X=X[:, :0]),
+    "X without columns": arrays("expected (n, d), with d above 0", X=X[:, :0]),
     "X masked": arrays("masked array", "fill the masked values", X=np.ma.masked_equal(X, 3)),
-    "X complex": arrays("X is complex", "real numbers", X=X * 1j),
+    "X complex": arrays("X of type complex128 cannot be read", X=X * 1j),
     "X of times": arrays("column 'x0' holds duration", X=X.astype("m8[s]")),
     "X beyond int64": arrays("too large", X=np.array([[2**70, 1]] * 8, object)),
     "X of NaN": arrays("column 'x0' is empty", "column 'x1' is empty", X=X * np.nan),
@@ -284,14 +285,14 @@ CASES = {
         "learner forest is for classes, and the target 'y' has numbers: choose one of numbers",
     ),
     "numbers without a clip": runs("such as clip=50", study=Study.paper(learner="ridge"), y=X[:, 0]),
-    "numbers taken for classes": case(lambda: evaluate(X, X[:, 0] / 2), "1 row each: most classes need at"),
+    "numbers taken for classes": case(lambda: evaluate(X, X[:, 0] / 2), "of 1 row (0.0", "most need at"),
     "nested in text": case(lambda: NestedSplits(KFold(3), "kfold:3"), "is made of two that are drawn"),
     # Job
     "task of nothing": jobs("task=None", "Task.of(X, y)", task=None),
     "arrays for rows to test": jobs("test=", "TestRows", test=(X, Y)),
     "narrow rows to test": jobs("X has shape (8, 1)", "(rows, 2)", test=TestRows(X[:, :1], TASK.y)),
     "no rows to test": jobs("no test rows", test=TestRows(X[:0], TASK.y[:0])),
-    "rows to test with NaN": jobs("1 empty cell", "row 2", test=TestRows(SPOILT, TASK.y)),
+    "rows to test with NaN": jobs("an empty cell in row 2", test=TestRows(SPOILT, TASK.y)),
     "rows to test with labels too few": jobs("shape (7,)", "a class number", test=TestRows(X, TASK.y[:7])),
     "rows to test of a class below zero": jobs("a class number below 2", test=TestRows(X, TASK.y - 1)),
     "rows to test of no class": jobs("a class number below 2", test=TestRows(X, TASK.y + 1)),
@@ -331,7 +332,7 @@ CASES = {
     "rows too narrow": predicts(X[:, :1], "X has shape (8, 1)", "expected (rows, 2)"),
     "rows ragged": predicts([[1, 2], [3]], "X", "not an array"),
     "rows of texts": predicts(np.char.add("a", X.astype(str)), "column 'x0' has 'a0.0' in row 1"),
-    "rows with NaN": predicts(SPOILT, "column 'x1' has 1 empty cell, the first in row 2"),
+    "rows with NaN": predicts(SPOILT, "column 'x1' has an empty cell in row 2"),
     "frame with other names": predicts(Frame(["p", "q"], X), "there are no columns 'x0', 'x1'", "p, q"),
     "frame with twins beside": predicts(Frame(["x0", "x1", "x1"], X[:, [0, 1, 0]]), "two", "named 'x1'"),
     "frame with names too few": predicts(Frame(["x0"], X), "a table of 2 columns but only 1 names"),
@@ -359,7 +360,7 @@ CASES = {
     "strict without a form": case("report run --strict", "strict is about a form: name its guideline"),
     # files
     "no such file": words("", "there is no file 'nowhere.csv'", source="nowhere.csv"),
-    "a folder": words("", "'.' is a folder, and no table: name a file, such as", source="."),
+    "a folder": words("", "'.' is a folder, and no table: name a file that ends in .csv", source="."),
     # named sets
     "generator without seed": words("", "does not name a set", "twonorm:n:seed", source="twonorm:99"),
     # columns
@@ -461,7 +462,7 @@ CASES = {
 PREDICT = {
     "missing data": (["nowhere.csv"], "there is no file 'nowhere.csv'"),
     "feature not there": (["test without a.csv"], "there is no column 'a': the columns are b, y"),
-    "NaN": (["nan.csv", "--strict"], "column 'b' has 1 empty cell, the first in row 5"),
+    "NaN": (["nan.csv", "--strict"], "column 'b' has an empty cell in row 5"),
     "column to keep not there": (["good.csv", "--keep", "id"], "there is no column 'id' to keep"),
     "suffix of out": (["good.csv", "--out", "p.xlsx"], "'p.xlsx': the name has to end in .csv or .parquet"),
     "no folder for out": (["good.csv", "--out", "no/p.csv"], "cannot write 'no/p.csv'"),

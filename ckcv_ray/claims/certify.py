@@ -70,8 +70,7 @@ from ckcv_ray.records.candidates import read_winner, summarize_search
 from ckcv_ray.study.parts import Holdout, Paper
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.tables.questions import find_giveaways, find_repeats
-from ckcv_ray.tables.subgroups import divide_rows
-from ckcv_ray.tables.task import TestRows
+from ckcv_ray.tables.task import TestRows, divide_rows
 from ckcv_ray.validation import ONE, ROUNDING, agree
 
 ASSUMPTIONS = (

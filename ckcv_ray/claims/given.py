@@ -27,8 +27,7 @@ from ckcv_ray.study.problem import Problem, check_certified
 from ckcv_ray.study.study import Study
 from ckcv_ray.tables.columns import ColumnKind
 from ckcv_ray.tables.predictions import Predictions
-from ckcv_ray.tables.subgroups import check_subgroups
-from ckcv_ray.tables.task import TestRows
+from ckcv_ray.tables.task import TestRows, check_subgroups
 from ckcv_ray.validation import Index, Numbers, Values
 
 GIVEN = Rule("given")

@@ -34,8 +34,8 @@ from ckcv_ray.tables.limits import MAX_TABLE_BYTES
 from ckcv_ray.tables.named import Columns, is_named, read
 from ckcv_ray.tables.questions import MAX_SURVEYED, list_row_numbers, survey
 from ckcv_ray.tables.read import AS_IT_IS, Reading, check_place
-from ckcv_ray.tables.target import GapWords
-from ckcv_ray.tables.task import Roles, Task, TestRows, join_copies, make_test_rows, split_names
+from ckcv_ray.tables.roles import GapWords, Roles, split_names
+from ckcv_ray.tables.task import Task, TestRows, join_copies, make_test_rows
 from ckcv_ray.validation import quote
 
 SOURCES = (
@@ -189,9 +189,8 @@ class Chosen(NamedTuple):
         task = Task.from_table(table, roles, self.asked, source, scores, self.reading)
         if task.n < table.num_rows:
             found = GapWords.of(table[task.target.name], task.target.name, ~task.find_labelled(table))
-            said, keeping = found.describe_labels()
-            kept = "" if numbers else keeping
-            say(f"rows without {task.target.name!r} left out: {said}; {task.n:,} are learned from{kept}")
+            left = f"left out: {found.describe()}; {task.n:,} are learned from"
+            say(f"rows without {task.target.name!r} {left}")
         rows = read_new_rows(test, self.reading.adapt(test)) if test else None if scores else columns.test
         test_rows = make_test_rows(rows, task)
         if test and not task.schema.plain and (unseen := task.read(rows).unseen):
@@ -250,8 +249,9 @@ def describe_reading(problem: Problem) -> list[str]:
     task = problem.task
     subgroups = () if problem.scores else problem.certification.subgroups
     divided = {parse_subgroup(name).column for name in subgroups}
-    words = (found.describe() for found in task.gap_words if len(found.rows) > 1 or found.column in divided)
-    return [*list_row_numbers(task.row_numbers), *words]
+    words = (found for found in task.gap_words if len(found.rows) > 1 or found.column in divided)
+    empty = (f"column {found.column[:60]!r} is empty in {found.describe()}" for found in words)
+    return [*list_row_numbers(task.row_numbers), *empty]
 
 
 def describe_columns(task: Task, held: int) -> list[str]:

@@ -26,7 +26,8 @@ from ckcv_ray.tables.limits import find_withheld
 from ckcv_ray.tables.named import is_named
 from ckcv_ray.tables.questions import find_known
 from ckcv_ray.tables.read import Reading
-from ckcv_ray.tables.task import Task, check_column, find_groups
+from ckcv_ray.tables.roles import check_column, find_groups
+from ckcv_ray.tables.task import Task
 from ckcv_ray.validation import Index, Values, as_path, quote
 
 PROBABILITY = "probability_"  # begins the name of the column of a class

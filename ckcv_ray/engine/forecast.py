@@ -30,7 +30,7 @@ from ckcv_ray.records.record import Outcome
 from ckcv_ray.study.parts import MIN_HELD_OUT, Paper
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.study.study import Study, check_kind
-from ckcv_ray.tables.target import MIN_CLASSES
+from ckcv_ray.tables.roles import MIN_CLASSES
 from ckcv_ray.tables.task import Task
 from ckcv_ray.validation import MOST, Index, Values, integer, sequence
 

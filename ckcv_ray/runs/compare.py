@@ -41,8 +41,8 @@ from ckcv_ray.storage.files import Files
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.tables.columns import NewRows, declare_cells
 from ckcv_ray.tables.questions import count_repeated, find_known
-from ckcv_ray.tables.task import Task, check_column, compute_salt, find_groups, hash_columns, join_copies, mix
-from ckcv_ray.tables.units import Units, name_groups
+from ckcv_ray.tables.roles import Units, check_column, find_groups, name_groups
+from ckcv_ray.tables.task import Task, compute_salt, hash_columns, join_copies, mix
 from ckcv_ray.validation import inner_share, integer
 
 

@@ -43,7 +43,8 @@ from ckcv_ray.storage.pieces import MAX_OF_IDENTIFIER, STREAM, Header, LiveRow, 
 from ckcv_ray.study.parts import Holdout
 from ckcv_ray.tables.columns import Cells, Label, NewRows, list_distinct, suggest_column
 from ckcv_ray.tables.questions import count_repeated, find_known
-from ckcv_ray.tables.task import check_column, find_groups, join_copies
+from ckcv_ray.tables.roles import check_column, find_groups
+from ckcv_ray.tables.task import join_copies
 from ckcv_ray.validation import Classes, Limits, Values, expect, quote
 
 HOLDS, UNKNOWN, ALARM, UNCERTIFIED = "holds", "unknown", "alarm", "not_certified"

@@ -35,9 +35,8 @@ from ckcv_ray.learners.steps import Balance, Encoding, expand_dates
 from ckcv_ray.study.parts import CLAIMS, MIN_HELD_OUT, Budget, Certification, Condition, Holdout
 from ckcv_ray.study.study import AnyStudy, BaseStudy, Procedure, Study, run_id
 from ckcv_ray.tables.columns import Rows, some
-from ckcv_ray.tables.subgroups import check_subgroups
-from ckcv_ray.tables.task import MIN_ROWS, Task, TestRows
-from ckcv_ray.tables.units import RowUnits
+from ckcv_ray.tables.roles import RowUnits
+from ckcv_ray.tables.task import MIN_ROWS, Task, TestRows, check_subgroups
 from ckcv_ray.validation import Index, Numbers, expect
 
 VOTE = CLAIMS[-1]

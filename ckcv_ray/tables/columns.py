@@ -7,8 +7,8 @@ on labels; and nothing is estimated from rows: that is done inside each split (`
 """
 
 import re
-from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -97,10 +97,10 @@ def is_value(kind: pa.DataType) -> bool:
     return any(is_one(kind) for is_one in plain)
 
 
-def some(names: Sequence[object], most: int = 12, of: int = 0) -> str:
-    """Join the first names for a message, which may be the first ``of`` more."""
-    shown, count = [str(name)[:60] for name in names[:most]], max(of, len(names))
-    return ", ".join(shown) + (f", ... ({count} in all)" if count > most else "")
+def some(names: Sequence[object], most: int = 12) -> str:
+    """Join the first names for a message."""
+    shown = ", ".join(str(name)[:60] for name in names[:most])
+    return f"{shown}, ... ({len(names)} in all)" if len(names) > most else shown
 
 
 def unify_zeros(rows: Rows) -> Rows:
@@ -200,9 +200,6 @@ ISO_DATE = re.compile(
     r"\d{4}-\d\d-\d\d([ T]\d\d(:\d\d(:\d\d(\.\d{1,9})?)?)?(Z|[+-]\d\d(:?\d\d)?)?)?$", re.ASCII
 )
 ZONE = re.compile(r"[T ]\d\d(:\d\d(:\d\d(\.\d+)?)?)?(Z|[+-]\d\d(:?\d\d)?)$")  # at the end of a moment
-NAMED_ZONE = re.compile(  # at the end of a moment, such as CET or Europe/Rome; AM and PM are none
-    r"\b\d{4}\b.*\d\d:\d\d(:\d\d(\.\d+)?)? ?(?!AM\b|PM\b)([A-Z]{2,5}\b|[A-Z][a-z]+/\w+$)"
-)
 TIME = re.compile(r"(\d{1,2}):(\d\d)(?::(\d\d)(?:\.0+)?)?$", re.ASCII)
 HYPHEN = re.compile(r"(?<=\w)[-_\u2010-\u2015\u2212](?=\w)")
 TRUTH = {"true": 1.0, "false": 0.0}
@@ -219,10 +216,6 @@ NUMBER_FORMS = {  # numbers of each form of ``choose_number_parser``
     "points": re.compile(rf"{POINTS.pattern}|(?!.*\.){POINT.pattern}|{COMMA.pattern}"),
     "thousands": re.compile(rf"{POINT.pattern}|{THOUSANDS.pattern}"),
 }
-FORTRAN = re.compile(rf"{EITHER_SIGN}{DECIMALS}[dD]{EITHER_SIGN}\d+$")
-QUOTED = re.compile(rf"['\u2019]{EITHER_SIGN}\d[\d.,]*['\u2019]?$")  # as spreadsheets write text
-SHEET_ERROR = re.compile(r"#[^\W\d_]+(/0)?[!?]$|#NV$|Err:\d{3}$")
-DASH = re.compile(rf"[{MINUS}\u2010-\u2015-]+$")
 E_CODE = r"^\s*\d+[eE]\d+\s*$"  # such as 12E03
 ALL_DIGITS = r"^\s*\d+([eE]\d+)?\s*$"
 DIGIT_SPACES = " \u00a0\u2009\u202f"  # plain, no-break, thin and narrow
@@ -257,23 +250,21 @@ class ColumnError(Exception):
 
     Args:
         what: is wrong.
-        mends: it, each an imperative; options such as {numeric} are those with the names of the columns.
-        sort: the same for columns that are mended alike; None for a column that is mended by itself.
+        mends: it, each an imperative; options such as {numeric} are those with the name of the column.
     """
 
-    def __init__(self, what: str, *mends: str, sort: Hashable = None) -> None:
+    def __init__(self, what: str, *mends: str) -> None:
         super().__init__(what)
-        self.mends, self.sort = mends, sort
+        self.mends = mends
 
-    def advise(self, *names: str) -> str:
-        """Return how to mend columns that are learned from."""
-        if len(names) > 1:
-            mends = [mend for mend in self.mends if mend != CATEGORY]
-            mends.append("--categorical or --drop as well")
-        else:
-            mends = [*self.mends, advise_dropping(names[0])]
-        options = {name: write_option(name, *names) for name in ("numeric", "categorical", "date", "id")}
-        return ", or ".join(mends).format(**options)
+    def describe(self, name: str) -> str:
+        """Say what is wrong with a column of this name, and how to mend it."""
+        dropped = "give it a name, or list the others in --features"
+        if name.strip():
+            dropped = f"leave it out with {write_option('drop', name)} or --features"
+        options = {option: write_option(option, name) for option in ("numeric", "categorical", "date", "id")}
+        mends = (mend.format(**options) for mend in self.mends)
+        return f"column {name!r} {self}: {', or '.join([*mends, dropped])}"
 
 
 def bare(text: str) -> str:
@@ -417,20 +408,14 @@ def _form_of_amounts(
     texts: Sequence[str], amounts: Sequence[Amount], decimal: str | None, thousands: str
 ) -> str:
     """Return the form of texts that are amounts: their unit, and the form of their numbers."""
-    if len(units := {amount.unit: text for text, amount in zip(texts, amounts, strict=True)}) > 1:
-        (_, first), (_, second), *_ = sorted(units.items())
-        raise ColumnError(
-            f"has amounts in several units, such as {first!r} and {second!r}", "write all in one", CATEGORY
-        )
     form, bad = find_number_form([amount.number for amount in amounts], decimal, thousands)
-    if bad:
-        example = next(text for text, amount in zip(texts, amounts, strict=True) if amount.number == bad[0])
-        raise ColumnError(
-            f"has amounts whose points and commas differ in meaning, such as {example!r}",
-            "write all in one way",
-            CATEGORY,
-        )
-    return f"{amounts[0].unit}{AMOUNTS}{form}"
+    unit = amounts[0].unit
+    pairs = zip(texts, amounts, strict=True)
+    others = [text for text, amount in pairs if amount.unit != unit or amount.number in bad]
+    if others:
+        what = f"has amounts in several units or ways, such as {texts[0]!r} and {others[0]!r}"
+        raise ColumnError(what, "write all in one", CATEGORY)
+    return f"{unit}{AMOUNTS}{form}"
 
 
 def find_decimal_mark(form: str) -> str:
@@ -569,13 +554,6 @@ def _iso(text: str) -> float | None:
         return None
     since = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - EPOCH
     return float(int(since / timedelta(milliseconds=1)))  # as Arrow cuts fractions off
-
-
-def advise_dropping(name: str) -> str:
-    """Say how to leave a column out."""
-    if not name.strip():
-        return "give it a name, or list the others in --features"
-    return f"leave it out with {write_option('drop', name)} or --features"
 
 
 KEPT, MARK = b"kept", b"thousands"  # metadata of a table: what was said of its cells, see ``declare_cells``
@@ -922,11 +900,7 @@ def decode(values: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def decode_columns(columns: pa.Table) -> pa.Table:
-    """Return a table whose columns hold values in place of dictionaries.
-
-    Raises:
-        InputError: those of a column take too many bytes.
-    """
+    """Return a table whose columns hold values in place of dictionaries; see ``decode``."""
     for i, field in enumerate(columns.schema):
         if pa.types.is_dictionary(field.type):
             columns = columns.set_column(i, field.with_type(field.type.value_type), decode(columns.column(i)))
@@ -1001,13 +975,8 @@ def _of_distinct(cells: Cells, parse: Parser) -> Read:
     return Read(numbers[codes], bad[codes])
 
 
-ODD_WORD = ("mend it", "say {numeric} (what is none is a gap)", CATEGORY)
-SECOND_HEADER = (", its name, as in a second header", ("skip that line with --skip-rows and its number",))
-ODD = (  # other cells among numbers: their form, what they are, and what mends them
-    (SHEET_ERROR, ", an error in a spreadsheet", ("mend it there", "say {numeric}, only if it is a gap")),
-    (DASH, ", a dash alone", ("write 0 if it is zero", "say {numeric} if it is a gap")),
-)
 MOSTLY = 0.5  # share of a column's values from which they are its kind, and others a mistake
+MAX_PROBLEMS = 5  # columns whose problems are said in full
 
 
 @dataclass(frozen=True)
@@ -1062,7 +1031,9 @@ class Schema:
             except ColumnError as problem:
                 problems[name] = problem
         if problems:
-            raise InputError("; and ".join(_join_problems(problems)))
+            said = [problem.describe(name) for name, problem in problems.items()]
+            others = f"; and so on: {some([*problems])}" if len(said) > MAX_PROBLEMS else ""
+            raise InputError("; and ".join(said[:MAX_PROBLEMS]) + others)
         return cls(tuple(learned)).settle(X), X
 
     def apply(self, columns: pa.Table, gaps: bool) -> "NewRows":
@@ -1129,8 +1100,9 @@ class Schema:
         for column, x in zip(self, X.T, strict=True):
             gap = np.isnan(x)
             if gap.all():
-                out = advise_dropping(column.name)
-                raise InputError(f"column {column.name!r} is empty in every row that is learned from: {out}")
+                raise InputError(
+                    ColumnError("is empty in every row that is learned from").describe(column.name)
+                )
             known = x[~gap].astype(np.intp)
             rows = np.bincount(known, minlength=len(column.levels)) if column.levels else ()
             levels = tuple(level for level, count in zip(column.levels, rows, strict=True) if count)
@@ -1188,30 +1160,23 @@ class NewRows(NamedTuple):
 def _reason(cells: Cells, column: Column, x: Values, wrong: NDArray[np.bool_]) -> str:
     """Say why the first wrong row of a column cannot be judged."""
     row = int(np.argmax(wrong))
-    said, form = cells.values[row].as_py(), cells.choose_form(column)
-    if abs(x[row]) > LARGEST:
-        wrong_here = f"{x[row]} in row {row + 1}, and magnitudes are at most {LARGEST:g}"
-    elif said is None or said != said or (isinstance(said, str) and not drop_gaps([bare(said)], cells.gaps)):
-        empty = int(np.isnan(x).sum())
-        wrong_here = f"{pluralize(empty, 'empty cell')}, the first in row {row + 1}"
-    elif isinstance(said, str) and column.short_decimals and is_doubtful(bare(said), form):
-        mark = find_decimal_mark(form)
-        return (
-            f"column {column.name!r} has {said[:40]!r} in row {row + 1}, whose mark may be that of "
-            f"thousands: no cell learned from has three decimals; say --thousands {mark} if it is, "
-            f"--thousands {',.'.replace(mark, '')} if it is that of decimals, or write it with two decimals"
-        )
-    elif column.kind is ColumnKind.DATE and not np.isnan(x[row]):
-        here, there = ("no", "one") if column.zoned else ("a", "none")
-        wrong_here = (
-            f"{str(said)[:40]!r} in row {row + 1}, which has {here} time zone, and those learned from {there}"
-        )
-    else:
+    said = cells.values[row].as_py()
+    shown = f"{str(said)[:40]!r} in row {row + 1}"
+    if said is None or said != said or (isinstance(said, str) and not drop_gaps([bare(said)], cells.gaps)):
+        shown, wanted = f"an empty cell in row {row + 1}", ""
+    elif column.kind is ColumnKind.DATE:
         form = "%Y-%m-%d" if column.form in (ISO, "") else column.form
         date = datetime(2026, 11, 23, 12, 30).strftime(f"date such as {form}")
-        kind = date if column.kind is ColumnKind.DATE else column.kind
-        wrong_here = f"{str(said)[:40]!r} in row {row + 1}, not a {kind}"
-    return f"column {column.name!r} has {wrong_here}: fix it"
+        wanted = f", not a {date}, {'with' if column.zoned else 'without'} a time zone"
+    elif column.short_decimals and is_doubtful(bare(str(said)), form := cells.choose_form(column)):
+        mark = find_decimal_mark(form)
+        wanted = (
+            f", not a number with one or two decimals; say --thousands {mark} if it marks thousands there, "
+            f"--thousands {',.'.replace(mark, '')} if decimals"
+        )
+    else:
+        wanted = f", not a number{f' up to {LARGEST:g}' if abs(x[row]) > LARGEST else ''}"
+    return f"column {column.name!r} has {shown}{wanted}: fix it"
 
 
 def format_column(values: Values, column: Column) -> pa.Array:
@@ -1253,13 +1218,9 @@ def learn_column(cells: Cells, name: str, asked: ColumnKind | None) -> tuple[Col
         known = ~np.isnan(numbers)
         zoned = cells.zoned & known
         if zoned.any() and not np.array_equal(zoned, known):
-            first, second = int(np.argmax(zoned)), int(np.argmax(known & ~zoned))
-            raise ColumnError(
-                f"has times with a zone, such as {cells.quote(first)} in row {first + 1}, and "
-                f"without, such as {cells.quote(second)} in row {second + 1}",
-                "write all in one way",
-                CATEGORY,
-            )
+            first = int(np.argmax(zoned))
+            what = f"has times with a zone, such as {cells.quote(first)} in row {first + 1}, and without"
+            raise ColumnError(what, "write all in one way", CATEGORY)
         column = replace(column, zoned=bool(zoned.any()))
     return column, numbers
 
@@ -1270,10 +1231,10 @@ def _infer(cells: Cells, name: str, asked: ColumnKind | None) -> Column:
         asked = ColumnKind.CATEGORY
     if asked is ColumnKind.CATEGORY and cells.known and is_value(cells.stored):
         return Column(name, asked, cells.levels)
-    if cells.mistaken:
+    if cells.mistaken or is_text(cells.kind):
         return _infer_text(cells, name, asked)
     if cells.are_numbers and asked is ColumnKind.DATE:  # such as 20261123
-        form, bad = _find_date_form(cells.known) if cells.known else ("", cells.known)
+        form, bad = _find_date_form(cells.known) if cells.known else ("", [])
         if not form or bad:
             raise ColumnError("holds numbers, not all dates such as 20261123", "leave it out of {date}")
         return Column(name, ColumnKind.DATE, form=form)
@@ -1290,11 +1251,8 @@ def _infer(cells: Cells, name: str, asked: ColumnKind | None) -> Column:
         if asked is ColumnKind.NUMBER:
             raise ColumnError("holds dates, not numbers", "leave it out of {numeric}")
         return Column(name, ColumnKind.DATE)
-    if is_text(cells.kind):
-        return _infer_text(cells, name, asked)
-    if pa.types.is_null(cells.kind):
-        raise ColumnError("is empty")
-    raise ColumnError(f"holds {cells.kind}, which cannot be learned from")
+    is_empty = pa.types.is_null(cells.kind)
+    raise ColumnError("is empty" if is_empty else f"holds {cells.kind}, which cannot be learned from")
 
 
 def _infer_text(cells: Cells, name: str, asked: ColumnKind | None) -> Column:
@@ -1304,13 +1262,7 @@ def _infer_text(cells: Cells, name: str, asked: ColumnKind | None) -> Column:
         raise ColumnError("is empty")
     if asked in (None, ColumnKind.NUMBER):
         form, bad = find_number_form(known, cells.decimal, cells.thousands)
-        wrong, foreign = cells.count(bad), [text for text in bad if FORTRAN.match(text) or QUOTED.match(text)]
-        if foreign and wrong - cells.count(foreign) <= (1 - MOSTLY) * rows:
-            cure = "E for D, as in 0.126E+00" if FORTRAN.match(foreign[0]) else "them without the apostrophe"
-            raise ColumnError(
-                f"has what may be numbers{cells.show(foreign)}", f"write {cure}, if they are", CATEGORY
-            )
-        numbers = set(known).difference(bad)
+        wrong, numbers = cells.count(bad), set(known).difference(bad)
         short = bool(numbers) and not cells.thousands and has_short_decimals(numbers, form)
         if asked is ColumnKind.NUMBER and not numbers:
             raise ColumnError(f"holds no numbers{cells.show(bad)}", "leave it out of {numeric}")
@@ -1321,16 +1273,12 @@ def _infer_text(cells: Cells, name: str, asked: ColumnKind | None) -> Column:
         if not bad or asked is ColumnKind.NUMBER:
             return Column(name, form=form, lenient=asked is ColumnKind.NUMBER, short_decimals=short)
         if wrong <= (1 - MOSTLY) * rows and form:
-            sorts = ((re.compile(re.escape(name.strip()) + "$"), *SECOND_HEADER), *ODD)
-            found = ((text, what, mends) for text in bad for form, what, mends in sorts if form.match(text))
-            text, what, mends = next(found, (bad[0], "", ODD_WORD))
             raise ColumnError(
-                f"holds numbers and in {pluralize(wrong, 'row')} something else{cells.show([text])}{what}",
-                *mends,
-                sort=what or frozenset(bad),
+                f"holds numbers and in {pluralize(wrong, 'row')} something else{cells.show(bad)}",
+                "mend it",
+                "say {numeric} (what is none is a gap)",
+                CATEGORY,
             )
-    if asked in (None, ColumnKind.DATE) and (named := [text for text in known if NAMED_ZONE.search(text)]):
-        raise ColumnError(f"has times with named zones{cells.show(named)}", "write it as in +01:00", CATEGORY)
     if asked is ColumnKind.DATE or LOOKS_LIKE_DATE.match(known[0]):
         form, bad = _find_date_form(known)
         if not bad:
@@ -1348,15 +1296,3 @@ def _infer_text(cells: Cells, name: str, asked: ColumnKind | None) -> Column:
             "say {id} if it names the rows",
         )
     return Column(name, ColumnKind.CATEGORY, cells.levels)
-
-
-def _join_problems(problems: dict[str, ColumnError]) -> list[str]:
-    """Say what is wrong with columns, once of those that are mended alike, and how to mend them."""
-    alike: dict[Hashable, list[str]] = defaultdict(list)
-    for name, problem in problems.items():
-        alike[name if problem.sort is None else (problem.sort,)].append(name)
-    said = list[str]()
-    for first, *others in alike.values():
-        also = f", and so do columns {some(others)}" if others else ""
-        said.append(f"column {first!r} {problems[first]}{also}: {problems[first].advise(first, *others)}")
-    return said

@@ -26,7 +26,8 @@ from ckcv_ray.errors import InputError, convert_errors
 from ckcv_ray.tables.columns import NOTHING_ASKED, DeclaredTypes
 from ckcv_ray.tables.limits import MAX_TABLE_ROWS, list_remarks
 from ckcv_ray.tables.read import AS_IT_IS, SUFFIXES, Reading, check_place, find_suffix, from_matrix, read_file
-from ckcv_ray.tables.task import Roles, Task, TestRows, make_test_rows
+from ckcv_ray.tables.roles import Roles
+from ckcv_ray.tables.task import Task, TestRows, make_test_rows
 from ckcv_ray.validation import expect, suggest
 
 FRESH_ROWS = 20_000
@@ -168,8 +169,8 @@ def read(source: str | Path, reading: Reading = AS_IT_IS, say: Callable[[str], o
         family, colon, _ = name.partition(":")
         near = suggest(family, ("sklearn", PAPER, *GENERATORS)) if colon else ""
         raise InputError(
-            f"{name!r} is neither a file ending in {', '.join(SUFFIXES)} nor a named set "
-            f"({SOURCE_FORMS}){near}"
+            f"{name!r} is neither a file ending in {', '.join(SUFFIXES)} nor a named set ({SOURCE_FORMS}): "
+            f"unpack it, or write it as one of these, such as CSV{near}"
         )
     columns = read_file(name, reading)
     for remark in list_remarks(columns):

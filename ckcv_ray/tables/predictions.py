@@ -15,18 +15,20 @@ from ckcv_ray.core.quantities import parse_subgroup
 from ckcv_ray.errors import InputError, pluralize, write_option
 from ckcv_ray.tables.columns import NOTHING_ASKED, Cells, Label, Schema, canonical_text, read_numbers
 from ckcv_ray.tables.read import index_names
-from ckcv_ray.tables.target import ClassTarget, Target, encode_classes, find_known, match_labels, read_labels
-from ckcv_ray.tables.task import (
-    Task,
+from ckcv_ray.tables.roles import (
+    ClassTarget,
+    Target,
+    Units,
+    Weighting,
     check_column,
     check_role,
-    compute_salt,
+    encode_classes,
+    find_filled,
     find_groups,
-    hash_columns,
-    join_copies,
-    mix,
+    match_labels,
+    read_labels,
 )
-from ckcv_ray.tables.units import Units, Weighting
+from ckcv_ray.tables.task import Task, compute_salt, hash_columns, join_copies, mix
 from ckcv_ray.validation import Mask, Numbers, Values
 
 MIN_GROUPS = 2
@@ -155,7 +157,7 @@ def _read_labels(
     labels = read_labels(known, name)
     if columns.prediction is not None and len(labels.unique()) == 1:  # others may be predicted
         predicted = known[columns.prediction]
-        predicted = predicted.filter(pa.array(find_known(predicted, columns.prediction, ClassTarget.gaps)))
+        predicted = predicted.filter(pa.array(find_filled(predicted, columns.prediction, ClassTarget.gaps)))
         texts = [*labels.cast(pa.string()).chunks, *predicted.cast(pa.string()).chunks]
         alone = len(pa.chunked_array(texts).unique()) == 1
         labels = pa.chunked_array([*texts, *([pa.array([ANOTHER])] if alone else [])])
@@ -190,7 +192,7 @@ def _read_predicted(
 
 def _find_empty(table: pa.Table, name: str, empty_wrong: bool) -> Mask:
     """Return which cells of a column are empty, if these may count as wrong."""
-    empty = ~find_known(table[name], name, ClassTarget.gaps)
+    empty = ~find_filled(table[name], name, ClassTarget.gaps)
     if empty.any() and not empty_wrong:
         raise InputError(
             f"column {name!r} has empty cells in {pluralize(int(empty.sum()), 'row')}, the first in row "

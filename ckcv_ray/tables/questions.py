@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 
 from ckcv_ray.errors import write_option
 from ckcv_ray.tables.columns import Column, ColumnKind, Rows, fold_text, unify_zeros
-from ckcv_ray.tables.target import MAX_SPELLINGS, RowCounts, describe_ways
+from ckcv_ray.tables.roles import DENSE, MAX_SPELLINGS, RowCounts, describe_ways, is_name_of_groups
 from ckcv_ray.tables.task import Task
-from ckcv_ray.tables.units import DENSE, is_name_of_groups
 from ckcv_ray.validation import Index, Values, quote
 
 LARGEST_KAPPA = 0.001

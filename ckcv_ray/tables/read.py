@@ -63,7 +63,7 @@ from ckcv_ray.tables.limits import (
     check_text,
     limit_memory,
 )
-from ckcv_ray.tables.objects import SCHEMES, Address, Bucket, is_address, parse_address
+from ckcv_ray.tables.objects import Address, Bucket, is_address, parse_address
 from ckcv_ray.validation import as_array, as_path, quote, suggest
 
 WESTERN = "cp1252"  # what spreadsheets of western Europe write
@@ -102,14 +102,14 @@ def check_encoding(encoding: str | None) -> None:
         ) from None
 
 
-def find_words(text: str) -> dict[str, int]:
-    """Return the first words that are not ASCII, each once, with the place of its first such letter."""
-    words: dict[str, int] = {}
+def find_words(text: str) -> list[str]:
+    """Return the first words that are not ASCII, each once."""
+    words: dict[str, None] = {}
     for found in islice(WORD_END.finditer(text), MAX_WORDS):
         at = found.start()
         start = WORD_START.findall(text[max(0, at - LONGEST_WORD) : at])[0]
-        words.setdefault(start + found[0][:LONGEST_WORD], at)
-    return words
+        words[start + found[0][:LONGEST_WORD]] = None
+    return list(words)
 
 
 def is_plausible(word: str) -> bool:
@@ -139,23 +139,16 @@ def _outline(c: str) -> str:
     return "U" if c.isupper() else "l" if c.islower() else "o"
 
 
-def _ask(content: bytes, place: int, name: str) -> str:
-    """Return the question which encoding a text is in, given the place of a byte that is in doubt."""
+def _ask(content: bytes, name: str) -> str:
+    """Return the question which encoding a text is in, by the first word that is not UTF-8."""
+    place = 0
+    try:
+        content.decode()
+    except UnicodeDecodeError as error:
+        place = error.start
     first = content.rfind(b"\n", 0, max(0, place - SAMPLE_BYTES // 2)) + 1
     lines = content[first : first + SAMPLE_BYTES]
     lines = lines[: lines.rfind(b"\n") + 1] or lines
-    characters = lines.decode("utf-8", "replace")
-    broken = characters.count("\ufffd")
-    if 2 * broken < sum(not c.isascii() for c in characters):
-        try:
-            content.decode()
-        except UnicodeDecodeError as error:
-            line, byte = content.count(b"\n", 0, error.start) + 1, content[error.start]
-            return (
-                f"{name} is UTF-8, but not in line {line:,}, which has the byte {byte:#x}: files of two "
-                f"encodings may be joined in it; save all in UTF-8, or say --encoding {WESTERN} if none of "
-                "it is"
-            )
     start, end = content[max(0, place - LONGEST_WORD) : place], content[place : place + LONGEST_WORD]
     word = BETWEEN_WORDS.split(start)[-1] + BETWEEN_WORDS.split(end, 1)[0]
     shares: dict[str, float] = {}
@@ -171,7 +164,7 @@ def _ask(content: bytes, place: int, name: str) -> str:
         offered.append((WESTERN, word.decode(WESTERN)))
     named = ", ".join(f"--encoding {encoding} for {reading!r}" for encoding, reading in offered)
     line = content.count(b"\n", 0, place) + 1
-    return f"{name} is not UTF-8, and what line {line:,} has is not certain: say {named}, or another encoding"
+    return f"{name} is not UTF-8, as line {line:,} shows: say {named}, or another encoding"
 
 
 LAST, NO_MORE = "last", "none"
@@ -279,14 +272,10 @@ def _check_names_once(content: bytes, written: bytes, lines: LinesLeftOut, name:
     ``written`` is the text ``content`` with the lines that are left out of it.
     """
     names = NAMES_LINE.match(content)
-    if lines.complete or names is None:
+    if lines.complete or names is None or content.find(names[1], names.end()) < 0:
         return
-    end = b"\n" if b"\n" in content else b"\r"
-    if all(content.find(end + mark + names[1], names.end()) < 0 for mark in (b"", BOM_UTF8)):
-        return
-    texts = [line.rstrip(b"\r\n") for line in _split_lines(written)]
-    numbers = number_lines(written, lines, name)
-    same = [i for i in numbers if texts[i - 1].removeprefix(BOM_UTF8) == names[1]]
+    texts = [line.rstrip(b"\r\n").removeprefix(BOM_UTF8) for line in _split_lines(written)]
+    same = [i for i in number_lines(written, lines, name) if texts[i - 1] == names[1]]
     if len(same) > 1:
         repeats = ",".join(map(str, same[1 : MAX_LINES_SAID + 1]))
         raise InputError(
@@ -305,17 +294,10 @@ def _check_rows(columns: pa.Table, name: str, lines: LinesLeftOut, number: Calla
     keep = lines.advise(NO_MORE)
     if found := _find_header(columns):
         (column, cell), above, line = found, number(0), number(1)
-        names = [name for name in columns.column_names if name]
-        if len(names) == 1 and sum(not _is_gap(cells[0].as_py()) for cells in columns.columns) > 1:
-            raise InputError(
-                f"{name} has a single name, {names[0][:60]!r}, in line {above:,}, and words above numbers in "
-                f"line {line:,}: if the first is a title, say {lines.advise(above)} to leave it out; if the "
-                f"second is another header or has units, {lines.advise(line)}; if neither, {keep}"
-            )
         raise InputError(
             f"{name} has {cell[:40]!r} in column {column[:60]!r} of line {line:,}, and numbers in all lines "
             f"below: if that line is a second header or has units, say {lines.advise(line)} to leave it out; "
-            f"if it is a row like the others, {keep}"
+            f"if line {above:,} is a title, {lines.advise(above)}; if neither, {keep}"
         )
     if cell := _find_totals(columns):
         line = number(columns.num_rows)
@@ -454,17 +436,10 @@ def _parse(content: bytes, separator: str, name: str, find_line: Callable[[int],
         reason = str(error)
         if b'"' not in content:  # in which a line may end
             reason = PARSED_ROW.sub(lambda row: f"line {find_line(int(row[1]) - 1):,}", reason)
-        if _has_row_names(content, options):
-            raise InputError(
-                f"{name} has a cell more in every line than names in its first: if they are row names, as by "
-                "R's write.table, write it with row.names=FALSE, or put a name and the separator before the "
-                "others, such as row, and say --id row; if that line is a title, --skip-rows leaves it out "
-                "(such as 1)"
-            ) from None
         raise InputError(
-            f"{name} has lines of different lengths ({reason}): its first line has to name the columns, "
-            "without a title or remarks above, which --skip-rows leaves out (such as 1-2); or say "
-            f"--separator, which is {separator!r} here"
+            f"{name} has lines of different lengths ({reason}): its first line has to name every column, one "
+            "of row names too (R writes none with row.names=FALSE), without a title or remarks above, which "
+            f"--skip-rows leaves out (such as 1-2); or say --separator, which is {separator!r} here"
         ) from None
     columns = columns.rename_columns([column.strip() for column in columns.column_names])
     mark = b"," if comma else b"." if _has_decimal_points(columns) else b""
@@ -481,15 +456,6 @@ def _has_decimal_points(columns: pa.Table) -> bool:
                 certain = any("." in text and not is_doubtful(text, form) for text in known)
                 if certain and not bad and find_decimal_mark(form) == ".":
                     return True
-    return False
-
-
-def _has_row_names(content: bytes, options: dict[str, Any]) -> bool:
-    """Return whether every line has a cell more than there are names, and not by a separator at its end."""
-    first = f"row{options['parse_options'].delimiter}".encode()
-    with suppress(pa.ArrowInvalid):
-        columns = csv.read_csv(pa.BufferReader(first + content.lstrip(b"\r\n")), **options)
-        return bool(columns.column(-1).null_count < columns.num_rows)
     return False
 
 
@@ -556,15 +522,13 @@ def _decode(content: bytes, encoding: str | None, name: str) -> tuple[bytes, lis
     with suppress(pa.ArrowInvalid):  # decoded, characters take up to four bytes each
         pa.StringArray.from_buffers(1, place, pa.py_buffer(content)).validate(full=True)
         return content, []
-    try:
-        text = content.decode(WESTERN)
-    except UnicodeDecodeError as error:
-        raise InputError(_ask(content, error.start, name)) from None
-    words = find_words(text)
+    words, text = list[str](), ""
+    with suppress(UnicodeDecodeError):
+        words = find_words(text := content.decode(WESTERN))
     odd = [word for word in words if not is_plausible(word)]
     if len(odd) * ODD_SHARE >= len(words):
-        raise InputError(_ask(content, words[odd[0]], name))
-    sample = odd[0] if odd else next(filter(str.isalpha, words), next(iter(words)))
+        raise InputError(_ask(content, name))
+    sample = odd[0] if odd else next(filter(str.isalpha, words), words[0])
     return text.encode(), [f"is not UTF-8: read as {WESTERN}, as in {sample!r}; say --encoding if it is not"]
 
 
@@ -608,7 +572,6 @@ MAX_SHEET_COLUMNS = 1 << 14
 MAX_ITEMS = MAX_WORKBOOK_CELLS + MAX_SHEET_ROWS  # cells and rows of a part, or strings
 MAX_OTHER_TAGS = 1 << 20  # beside sixteen for each item
 ITEM = re.compile(rb"<(?:\w+:)?(c|row|si)[\s/>]")
-Formulas = dict[int, dict[int, str]]  # by row and column, both counted from 0: the name of the cell
 
 
 def _read_excel(path: Path, sheet: str | None, lines: LinesLeftOut) -> pa.Table:
@@ -635,21 +598,19 @@ def _read_excel(path: Path, sheet: str | None, lines: LinesLeftOut) -> pa.Table:
         sheet = names[0] if sheet is None else sheet
         rows, formulas = _read_rows(book[sheet], name)
     filled = np.array(list(map(bool, rows)), np.bool_)
-    numbers = np.flatnonzero(filled & ~lines.find(filled, name)).tolist()
-    remark = ""
-    if computed := {number: formulas[number] for number in numbers if number in formulas}:
-        _check_last(computed, numbers, lines, name)
+    kept = filled & ~lines.find(filled, name)
+    numbers, remark = np.flatnonzero(kept).tolist(), ""
+    if formulas := [cell for cell in formulas if kept[cell.row - 1]]:
         with closing(load_workbook(path, read_only=True, keep_links=False, data_only=True)) as book:
             rows, _ = _read_rows(book[sheet], name)
-        for number, places in computed.items():
-            if empty := [cell for i, cell in places.items() if rows[number][i : i + 1] in ([], [None])]:
+        first, count = formulas[0].coordinate, pluralize(len(formulas), "formula")
+        for cell in formulas:
+            if rows[cell.row - 1][cell.column - 1 : cell.column] in ([], [None]):
                 raise InputError(  # no spreadsheet program has saved the workbook
-                    f"{name} has a formula in cell {empty[0]} without a stored value: open it in a "
+                    f"{name} has a formula in cell {cell.coordinate} without a stored value: open it in a "
                     "spreadsheet program and save it, or save the sheet as CSV"
                 )
-        cells = [cell for places in computed.values() for cell in places.values()]
-        count = pluralize(len(cells), "formula")
-        remark = f"has {count}, the first in cell {cells[0]}: the value stored with a formula is read"
+        remark = f"has {count}, the first in cell {first}: the value stored with a formula is read"
     check_size(name, len(rows), max(map(len, rows), default=0))
     columns = _make_table([rows[number] for number in numbers], path)
     _check_rows(columns, name, lines, lambda row: int(numbers[row]) + 1)
@@ -679,36 +640,20 @@ def _too_many(name: str) -> InputError:
     )
 
 
-def _read_rows(sheet: Any, name: str) -> tuple[list[list[Any]], Formulas]:
-    """Return the cells of every row, without empty ones at its end, and its formulas."""
-    rows: list[list[Any]] = []
-    formulas: Formulas = {}
-    cells = 0
+def _read_rows(sheet: Any, name: str) -> tuple[list[list[Any]], list[Any]]:
+    """Return the cells of every row, without empty ones at its end, and those with formulas."""
+    rows, formulas, cells = list[list[Any]](), list[Any](), 0
     sheet.reset_dimensions()  # nobody vouches for them: rows are as long as their cells are many
     for number, row in enumerate(sheet.iter_rows()):
         values = [cell.value for cell in row]
         cells += len(values)
         if cells > MAX_WORKBOOK_CELLS or number >= MAX_SHEET_ROWS:
             raise _too_many(name)
-        if FORMULA_CELL in (kinds := [cell.data_type for cell in row]):
-            formulas[number] = {i: row[i].coordinate for i, kind in enumerate(kinds) if kind == FORMULA_CELL}
+        formulas += [cell for cell in row if cell.data_type == FORMULA_CELL]
         while values and values[-1] is None:
             values.pop()
         rows.append(values)
     return rows, formulas
-
-
-def _check_last(computed: Formulas, kept: list[int], lines: LinesLeftOut, name: str) -> None:
-    """Raise InputError if the last row has formulas where no other has: it may sum up the others."""
-    others = {i for number, places in computed.items() for i in places if number != kept[-1]}
-    alone = [cell for i, cell in computed.get(kept[-1], {}).items() if i not in others]
-    if alone and len(kept) > 2 and not lines.complete:
-        place = kept[-1] + 1 if lines.last else LAST
-        raise InputError(
-            f"{name} has a formula in cell {alone[0]} of the last row, and values above it: if it sums up "
-            f"the others, say {lines.advise(place)} to leave the row out; if it is a row like them, "
-            f"{lines.advise(NO_MORE)}"
-        )
 
 
 def _make_table(rows: list[list[Any]], path: Path) -> pa.Table:
@@ -733,32 +678,7 @@ TEXT, EXCEL = (".csv", ".tsv", *SPACED), (".xlsx",)
 SUFFIXES = (*TEXT, ".parquet", ".feather", *EXCEL, ".npz", ".svmlight", ".libsvm", ".svm")
 LONGEST_TYPE = 120
 SAFE_DIGITS = 15  # of decimals, any two of which are two floats
-ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 STUDY_FILE = "study.json"  # by which a run folder is known
-MAX_FILES = 3
-AS_CSV = "write it as CSV first, "
-FRAME = AS_CSV + "in Python by pandas.{}.to_csv({{csv!r}}, index=False)"
-CURES = {  # what to do with files of other formats
-    **dict.fromkeys(
-        (".zip", ".7z", ".rar", ".tar", ".tgz", ".xz", *COMPRESSED),
-        "unpack it first, and name the table in it",
-    ),
-    **dict.fromkeys((".xls", ".xlsb", ".xlsm", ".ods", ".numbers"), "save it as .xlsx or .csv"),
-    **dict.fromkeys(
-        (".data", ".tab", ".asc", ".prn"),
-        "if it is text, rename it to .csv (.txt if spaces separate its columns, which its first line names)",
-    ),
-    ".arff": "copy the lines below @data to a .csv file, below a line of the names that follow @attribute",
-    ".rds": AS_CSV + "in R by write.csv(readRDS({file!r}), {csv!r}, row.names=FALSE)",
-    ".rdata": AS_CSV + "in R by write.csv(FRAME, {csv!r}, row.names=FALSE)",
-    ".dta": FRAME.format("read_stata({file!r})"),
-    ".sav": FRAME.format("read_spss({file!r})"),
-    ".sas7bdat": FRAME.format("read_sas({file!r})"),
-    ".json": FRAME.format("read_json({file!r})"),
-    ".jsonl": FRAME.format("read_json({file!r}, lines=True)"),
-    ".npy": "write X and y into one file, by numpy.savez({npz!r}, X=X, y=y)",
-    ".mat": "read it by scipy.io.loadmat, and write X and y by numpy.savez({npz!r}, X=X, y=y)",
-}
 
 
 def find_suffix(path: Path) -> str:
@@ -798,20 +718,11 @@ FOR = (TEXT, EXCEL, (*TEXT, *EXCEL), TEXT)  # suffixes of the files that each fi
 
 
 def check_place(source: str) -> None:
-    """Raise InputError if a source is no file, an address that is not read, or of a format that is not."""
+    """Raise InputError if a source is no file, or an address that is not read."""
+    if is_address(source):
+        parse_address("source", source)
+        return
     path = Path(source)
-    if (cure := CURES.get(find_suffix(path))) and not isdir(source):
-        advice = cure.format(file=source, csv=f"{path.stem}.csv", npz=f"{path.stem}.npz")
-        raise InputError(f"{source!r} is not read as {path.suffix}: {advice}")
-    if found := ADDRESS.match(source):
-        scheme = found[1].lower()
-        if scheme in SCHEMES:
-            parse_address("source", source)
-            return
-        raise InputError(
-            f"{source!r} is an address, and tables are not read from {scheme}://: copy the file to this "
-            "machine first, and name it"
-        )
     if not isdir(source):
         if find_suffix(path) in SUFFIXES and not as_path("path", source).is_file():
             nearby: list[str] = []
@@ -819,15 +730,12 @@ def check_place(source: str) -> None:
                 nearby = [name for name in os.listdir(path.parent) if find_suffix(Path(name)) in SUFFIXES]
             raise InputError(f"there is no file {source!r}{suggest(path.name, nearby, quote)}")
         return
-    if isfile(Path(source) / STUDY_FILE):
+    if isfile(path / STUDY_FILE):
         raise InputError(
             f"{source!r} is a run folder, and no table: name a file; ckcv status, report and verify read a "
             "run folder, and ckcv predict reads it and then a file of rows"
         )
-    files = (path for path in sorted(Path(source).iterdir()) if find_suffix(path) in SUFFIXES)
-    named = [repr(str(path)) for path in islice(files, MAX_FILES)]
-    such = f", such as {' or '.join(named)}" if named else f": none here ends in {', '.join(SUFFIXES)}"
-    raise InputError(f"{source!r} is a folder, and no table: name a file{such}")
+    raise InputError(f"{source!r} is a folder, and no table: name a file that ends in {', '.join(SUFFIXES)}")
 
 
 def read_file(path: str | Path, reading: Reading = AS_IT_IS) -> pa.Table:
@@ -1096,18 +1004,15 @@ def make_columns(X: object, features: tuple[str, ...] | None = None) -> pa.Table
     else:
         values = as_array("X", X)
     names = [str(name) for name in getattr(X, "columns", ())] or None
-    if values.ndim != 2 or (names is None and features is not None and values.shape[1] != len(features)):
-        wanted = f"(rows, {len(features)})" if features is not None else "(n, d)"
+    d = values.shape[1] if values.ndim == 2 else 0
+    if not d or (names is None and features is not None and d != len(features)):
+        wanted = f"(rows, {len(features)})" if features is not None else "(n, d), with d above 0"
         raise InputError(f"X has shape {values.shape}: expected {wanted}")
-    if values.dtype.kind == "c":
-        raise InputError("X is complex: features are real numbers")
-    if not values.shape[1]:
-        raise InputError(f"X has shape {values.shape}: there is no feature to learn from")
     try:
         columns = from_matrix(values, None)
         return columns.rename_columns(names or features or columns.column_names)
     except UNREADABLE as error:
-        raise InputError(f"X cannot be read as columns: {error}") from None
+        raise InputError(f"X of type {values.dtype} cannot be read as columns: {error}") from None
 
 
 def read_rows(X: object) -> object:

@@ -19,14 +19,13 @@ and is the same from whichever kind of file or frame it was read. That of the nu
 import hashlib
 import json
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from csv import Error, reader
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, time
 from decimal import Decimal
 from enum import IntEnum
 from functools import cached_property
-from itertools import chain, count
+from itertools import chain, count, pairwise
 from typing import Any, NamedTuple
 from unicodedata import normalize
 
@@ -34,14 +33,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
+from ckcv_ray.core.quantities import Subgroups, parse_subgroup
 from ckcv_ray.core.resampling.base import Strata
-from ckcv_ray.errors import InputError, pluralize, write_option
+from ckcv_ray.errors import InputError, cut, pluralize, write_option
 from ckcv_ray.tables.columns import (
     GAPS,
     LARGEST,
     MINUS,
     NOTHING_ASKED,
-    POINT,
     TRUTH,
     ColumnKind,
     DeclaredTypes,
@@ -53,7 +52,6 @@ from ckcv_ray.tables.columns import (
     canonical_text,
     cast_numbers,
     check_alike,
-    check_single,
     declare_cells,
     decode_columns,
     format_column,
@@ -63,7 +61,6 @@ from ckcv_ray.tables.columns import (
     list_distinct,
     read_moments,
     some,
-    suggest_column,
     unify_zeros,
 )
 from ckcv_ray.tables.limits import find_withheld
@@ -77,28 +74,33 @@ from ckcv_ray.tables.read import (
     read_rows,
     with_plain_values,
 )
-from ckcv_ray.tables.target import (
+from ckcv_ray.tables.roles import (
     APART,
-    ClassTarget,
-    GapWords,
-    Target,
-    encode_classes,
-    find_known,
-    read_labels,
-)
-from ckcv_ray.tables.units import (
     GROUP_NAMES,
+    TARGETS,
     UNSPLIT,
     UNWEIGHTED,
+    USUAL_ROLES,
     WEIGHT_NAMES,
+    ClassTarget,
+    GapWords,
+    Roles,
     RowUnits,
     SplitUnits,
+    Target,
     Units,
     Weighting,
     ask_about_groups,
+    check_asked,
+    check_column,
+    check_kept,
+    encode_classes,
+    find_filled,
+    find_groups,
     is_row_number,
+    read_labels,
 )
-from ckcv_ray.validation import Classes, Index, Values, as_array, expect, quote, sequence
+from ckcv_ray.validation import Classes, Index, Values, as_array, expect, quote
 
 
 def _make_column(name: str, values: object, n: int) -> pa.Array:
@@ -129,167 +131,6 @@ def _check_spread(X: NDArray[np.float64], names: list[str], plain: bool) -> None
             f"column {name!r} has no magnitude above {value:g}: at least {1 / LARGEST:g} is needed; "
             f"change its unit, or leave it out with {write_option('drop', name)} or --features"
         )
-
-
-TARGETS = ("target", "y", "label", "class")
-
-
-class Roles(NamedTuple):
-    """What the columns of a table are for.
-
-    Attributes:
-        target: name of the column to predict; None for the one column named target, y, label or class.
-        features: names of the columns to learn from; None for every column but the target, the groups, the
-            weights, and those that number the rows.
-        drop: names of columns to leave out.
-        group: name of the column whose equal values (text, whole numbers) mark rows that belong together, or
-            names of several, whose values then agree together: a list, or a row of a CSV file (center,id).
-            If a column has a name that reads like such a row, it is meant.
-        numbers: whether the target has numbers to predict, and not classes.
-        weight: name of the column of positive numbers that says what each row weighs in a fit.
-        id: name of the column that names the rows, which is not learned from.
-        split_by: name of the column of a resampling, not learned from unless ``features`` name it.
-    """
-
-    target: str | None = None
-    features: Sequence[str] | None = None
-    drop: Sequence[str] | None = None
-    group: str | Sequence[str] | None = None
-    numbers: bool = False
-    weight: str | None = None
-    id: str | None = None
-    split_by: str | None = None
-
-    def resolve(self, names: list[str], index: set[str]) -> tuple[str, list[str]]:
-        """Return the target and the features of a table with these columns, of which ``index`` name rows.
-
-        Raises:
-            InputError: a column is missing, has two purposes, or no feature is left.
-        """
-        target = _find_target_name(names, self.target)
-        groups = find_groups(self.group, names)
-        _check_chosen(names, target, groups, self)
-        unasked = {*index, self.split_by} if self.features is None else ()
-        left_out = {target, *groups, self.weight, self.id, *(self.drop or ()), *unasked}
-        wanted = dict.fromkeys(names if self.features is None else self.features)
-        chosen = [name for name in wanted if name not in left_out]
-        if not chosen:
-            raise InputError(f"no feature left besides the target {target!r}: correct --features or --drop")
-        check_single(names, set(chosen), droppable=True)
-        return target, chosen
-
-
-USUAL_ROLES = Roles()
-SPLITTING = "resampling or --holdout-where"  # options that name a column by which rows are divided
-
-
-def _find_target_name(names: list[str], target: str | None) -> str:
-    """Return the name of the target, by default the one column that is called like one."""
-    if target is not None:
-        check_column(target, names, " for the target")
-        return target
-    matches = [name for name in TARGETS if name in names]
-    if len(matches) != 1:
-        which = f"columns {', '.join(matches)} could be" if matches else f"none of {', '.join(TARGETS)} is"
-        hint = ""
-        if len(names) == 1 and any(mark in names[0] for mark in ";\t"):
-            hint = " (say by --separator what separates the columns)"
-        elif sum(bool(POINT.match(name)) for name in names) > len(names) / 2:
-            hint = " (the first line must name the columns)"
-        raise InputError(f"{which} the target: name it with --target; the columns are {some(names)}{hint}")
-    check_single(names, matches)
-    return matches[0]
-
-
-def split_names(text: str) -> list[str]:
-    """Return the names of columns in a,b,c; names that contain a comma are quoted, as in a CSV file."""
-    try:
-        return next(reader([text], skipinitialspace=True)) or [""]
-    except Error as error:
-        raise InputError(f"{quote(text)} is no row of names: {error}") from None
-
-
-def find_groups(group: str | Sequence[str] | None, names: Sequence[str]) -> tuple[str, ...]:
-    """Return the names of the columns that together say which rows belong together; see ``Roles.group``.
-
-    Raises:
-        InputError: it is no name, and no list of names.
-    """
-    if group is None:
-        return ()
-    expect("group", group, str | list | tuple, "the name of a column, or a list of them")
-    if isinstance(group, str):
-        return (group,) if group in names else tuple(dict.fromkeys(split_names(group)))
-    return sequence("group", group, least=1, kind="column names")
-
-
-def check_column(name: object, names: Sequence[str], purpose: str = "") -> None:
-    """Raise InputError unless a table has a single column of this name, which is wanted for a ``purpose``."""
-    if not (isinstance(name, str) and name in names):
-        raise InputError(
-            f"there is no column {quote(name)}{purpose}: the columns are {some(names)}"
-            f"{suggest_column(name, names)}"
-        )
-    check_single(names, [name])
-
-
-def check_role(option: str, column: str, names: Sequence[str], others: Mapping[str, Collection[str]]) -> None:
-    """Raise InputError unless a column exists, and is none of those of ``others``, by their options."""
-    check_column(column, names, f" for --{option}")
-    for other, columns in others.items():
-        if column in columns:
-            raise InputError(f"column {column!r} cannot be --{option} and --{other}: name another in one")
-
-
-def _check_chosen(names: list[str], target: str, groups: Sequence[str], roles: Roles) -> None:
-    """Raise InputError unless the columns asked for exist, and each is for one purpose."""
-    features, drop, known = roles.features, roles.drop, list(dict.fromkeys(names))
-    for argument, value in (("features", features), ("drop", drop)):
-        expect(argument, value, list | tuple | None, "a list of column names")
-        for name in value or ():
-            check_column(name, known)
-    if target in (drop or ()):
-        raise InputError(f"column {quote(target)} is the target: leave it out of --drop, or name another")
-    taken = {"target": [target], "features": features or (), "group": groups}
-    asked = (*(("group", group) for group in groups), ("weight", roles.weight), ("id", roles.id))
-    for argument, column in (*asked, (SPLITTING, roles.split_by)):
-        expect(argument, column, str | None, "the name of a column")
-        shared = {"weight": "", SPLITTING: "features"}.get(argument, "group")
-        if column is not None:
-            others = {other: columns for other, columns in taken.items() if other != shared}
-            check_role(argument, column, names, others)
-
-
-def _check_asked(asked: DeclaredTypes, chosen: Sequence[str]) -> None:
-    """Raise InputError unless each column that is asked to be of a kind is learned from, and of one kind."""
-    seen: set[str] = set()
-    for option, names in asked.names.items():
-        for name in names:
-            if name not in chosen:
-                raise InputError(
-                    f"--{option} {quote(name)}: the columns that are learned from are {some(chosen)}"
-                    f"{suggest_column(name, chosen)}"
-                )
-            if name in seen:
-                raise InputError(f"column {quote(name)} is given two kinds: leave it out of one")
-            seen.add(name)
-
-
-def check_kept(words: Collection[str]) -> frozenset[str]:
-    """Return words of gaps that are kept as text, in lower case.
-
-    Raises:
-        InputError: a word is no gap, or the text of an empty cell.
-    """
-    for word in words:
-        if not word.strip():
-            raise InputError("keep_values='': an empty cell is a gap in any case: name words, such as NA")
-        if word.lower() not in GAPS:
-            raise InputError(
-                f"keep_values={quote(word)}: it is no word that is taken for an empty cell, as these are, in "
-                f"capitals as well: {', '.join(sorted(GAPS - {''}))}: leave it out"
-            )
-    return frozenset(word.lower() for word in words)
 
 
 Words = NDArray[np.uint64]
@@ -754,7 +595,7 @@ class Task:
         """
         name = self.target.name if name is None else name
         check_column(name, columns.column_names, " with the labels")
-        return find_known(columns[name], name, self.target.gaps.difference(self.provenance.keep_values))
+        return find_filled(columns[name], name, self.target.gaps.difference(self.provenance.keep_values))
 
     def keep_words(self, columns: pa.Table) -> pa.Table:
         """Return a table in which the same words are gaps as in the one that was learned from."""
@@ -847,7 +688,7 @@ def _from_table(
     kept = check_kept(asked.keep_values)
     if asked.drop_unlabelled:
         kind = Target if roles.numbers else ClassTarget
-        labelled = find_known(columns[target], target, kind.gaps - kept)
+        labelled = find_filled(columns[target], target, kind.gaps - kept)
         columns = columns if labelled.all() else columns.filter(pa.array(labelled))
     columns = declare_cells(columns, kept=",".join(sorted(kept)), thousands=asked.thousands)
     if columns.num_rows < MIN_ROWS:
@@ -864,7 +705,7 @@ def _from_table(
     units = Units.read(columns, groups, question)
     split_by = SplitUnits.of(columns, roles.split_by, asked.kind(roles.split_by or ""))
     if known is None:
-        _check_asked(asked, [*chosen, *split_by.columns])
+        check_asked(asked, [*chosen, *split_by.columns])
         schema, X = Schema.learn(columns, chosen, asked)
         if roles.features is None:
             schema, X, numbering = _leave_out_row_numbers(schema, X, asked)
@@ -885,7 +726,7 @@ def _from_table(
         schema = known.settle(X)
     return Task(
         X, y, predicted, schema, units,
-        weighting=weighting, row_numbers=numbering, gap_words=tuple(said for said in words if said.words),
+        weighting=weighting, row_numbers=numbering, gap_words=tuple(said for said in words if any(said.rows)),
         split_by=split_by, salt=salt, provenance=provenance,
     )  # fmt: skip
 
@@ -899,12 +740,12 @@ def _read_target(
             raise InputError(f"labels={asked.labels} is for classes, and numbers are predicted: leave it out")
         return Target(target), Target(target).read(columns)
     labels = read_labels(columns, target, asked.labels)
-    labelled = find_known(columns[target], target, ClassTarget.gaps - kept_words(columns))
+    labelled = find_filled(columns[target], target, ClassTarget.gaps - kept_words(columns))
     if not labelled.all():
-        said, keeping = GapWords.of(columns[target], target, ~labelled).describe_labels()
+        said = GapWords.of(columns[target], target, ~labelled).describe()
         raise InputError(
             f"the target {target!r} has empty cells in {said}, the first in row {np.argmin(labelled) + 1}: "
-            f"fix them, or leave these rows out with --drop-unlabelled{keeping}"
+            "fix them, or leave these rows out with --drop-unlabelled"
         )
     classes, y = encode_classes(labels, target)
     return ClassTarget(target, classes), y
@@ -986,3 +827,100 @@ def make_test_rows(rows: "pa.Table | TestRows | None", task: Task) -> TestRows |
             f"{task.n_classes} for each"
         )
     return TestRows(X, y.astype(np.int32))
+
+
+USUAL_BINS = 4
+MAX_SUBGROUPS = 200  # of a column
+LONGEST_OF_SUBGROUP = 60
+USUAL_DIGITS, MAX_DIGITS = 6, 17  # of a number in a name; 17 tell any two apart
+
+
+class Subgroup(NamedTuple):
+    """A subgroup: its name, and which rows belong to it."""
+
+    name: str
+    rows: NDArray[np.bool_]
+
+
+def check_subgroups(names: Sequence[str], task: Task) -> None:
+    """Raise InputError if subgroups are of no column that is learned from, or their bins cannot be made."""
+    for subgroups in map(parse_subgroup, names):
+        if subgroups.column not in task.schema.names:
+            is_target = subgroups.column == task.target.name
+            why = "is the target" if is_target else "is no column that is learned from"
+            raise InputError(
+                f"subgroups={cut(str(subgroups), LONGEST_OF_SUBGROUP)}: {quote(subgroups.column)} {why}: "
+                "name one that new rows have as well"
+            )
+        divide_rows(subgroups, task, task.X)
+
+
+def divide_rows(subgroups: Subgroups, task: Task, X: Rows) -> list[Subgroup]:
+    """Return the subgroups that some rows belong to.
+
+    Args:
+        subgroups: of a column of the task.
+        task: the learning rows, from which edges of bins come.
+        X: the rows to divide, [rows, d], in the columns of the task.
+
+    Raises:
+        InputError: bins are asked for of what are no numbers, or cannot be made of the learning rows.
+    """
+    position = task.schema.names.index(subgroups.column)
+    column, learned, values = task.schema[position], task.X[:, position], X[:, position]
+    name = column.name[:LONGEST_OF_SUBGROUP]
+    if column.kind is ColumnKind.CATEGORY:
+        if subgroups.bins or subgroups.edges:
+            raise InputError(f"subgroups={subgroups}: {name!r} has categories: name the column alone")
+        if len(column.levels) > MAX_SUBGROUPS:
+            raise InputError(
+                f"subgroups={subgroups}: {name!r} has {len(column.levels):,} categories, more than rows can "
+                f"carry: at most {MAX_SUBGROUPS}"
+            )
+        texts = [cut(level, LONGEST_OF_SUBGROUP) for level in column.levels]
+        if len(set(texts)) < len(texts):  # names must differ
+            texts = [f"{text} ({i + 1} of {len(texts)})" for i, text in enumerate(texts)]
+        parts = [Subgroup(f"{name} = {text}", values == i) for i, text in enumerate(texts)]
+        parts.append(Subgroup(f"{name}: none of these", values == len(column.levels)))
+    else:
+        form = _format_dates if column.kind is ColumnKind.DATE else _format_apart
+        parts = list(_list_bins(subgroups, name, learned[~np.isnan(learned)], values, form))
+    parts.append(Subgroup(f"{name} missing", np.isnan(values)))
+    return [part for part in parts if part.rows.any()]
+
+
+def _list_bins(
+    subgroups: Subgroups, name: str, learned: Values, values: Values, form: Callable[[Values], list[str]]
+) -> Iterator[Subgroup]:
+    """Yield bins with edges as asked, or at quantiles of the learning rows; of few numbers, one for each."""
+    distinct = np.unique(learned)
+    if not subgroups.bins and not subgroups.edges and len(distinct) <= USUAL_BINS:
+        for text, value in zip(form(distinct), distinct, strict=True):
+            yield Subgroup(f"{name} = {text}", values == value)
+        yield Subgroup(f"{name}: none of these", ~np.isnan(values) & ~np.isin(values, distinct))
+        return
+    bins = subgroups.bins or USUAL_BINS
+    edges = np.quantile(learned, np.arange(1, bins) / bins) if len(learned) else np.zeros(bins - 1)
+    edges = np.array(subgroups.edges) if subgroups.edges else edges
+    if subgroups.bins and (len(np.unique(edges)) < len(edges) or len(distinct) < bins):
+        raise InputError(
+            f"subgroups={subgroups}: {bins} bins of {name!r} would have equal edges, since many rows have "
+            f"the same number: ask for fewer, or leave :{bins} out"
+        )
+    edges = np.unique(edges)
+    shown = form(edges)
+    yield Subgroup(f"{name} < {shown[0]}", values < edges[0])
+    for (low, high), (least, below) in zip(pairwise(edges), pairwise(shown), strict=True):
+        yield Subgroup(f"{least} <= {name} < {below}", (values >= low) & (values < high))
+    yield Subgroup(f"{name} >= {shown[-1]}", values >= edges[-1])
+
+
+def _format_dates(milliseconds: Values) -> list[str]:
+    stamps = milliseconds.astype(np.int64).astype("datetime64[ms]")
+    return [str(np.datetime_as_string(stamp, unit="auto")) for stamp in stamps]
+
+
+def _format_apart(values: Values) -> list[str]:
+    """Return different numbers as text with six digits, or as many as tell them apart: names must differ."""
+    forms = ([f"{number:.{n}g}" for number in values] for n in range(USUAL_DIGITS, MAX_DIGITS + 1))
+    return next(texts for texts in forms if len(set(texts)) == len(texts))

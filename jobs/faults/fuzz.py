@@ -50,7 +50,8 @@ from ckcv_ray.study.problem import Problem
 from ckcv_ray.study.study import read_toml, run_id
 from ckcv_ray.tables import limits
 from ckcv_ray.tables.named import read
-from ckcv_ray.tables.task import Roles, make_test_rows
+from ckcv_ray.tables.roles import Roles
+from ckcv_ray.tables.task import make_test_rows
 from jobs.faults.fuzz_inputs import CLASSES, SEEN, SHAPED, Case, cases
 from jobs.frame import AsJson
 

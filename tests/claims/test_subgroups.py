@@ -17,8 +17,8 @@ from ckcv_ray.core.quantities import parse_subgroup
 from ckcv_ray.reports.facts import facts
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.study.problem import Problem
-from ckcv_ray.tables.subgroups import divide_rows
-from ckcv_ray.tables.task import Roles
+from ckcv_ray.tables.roles import Roles
+from ckcv_ray.tables.task import divide_rows
 
 
 def make_task(n: int = 240) -> Task:

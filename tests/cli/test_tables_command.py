@@ -77,9 +77,9 @@ def test_how_tables_are_read_is_said_once_for_all_of_a_command(ckcv: Command, tm
     asked = (*asked, "--learner", "tree", "--subgroups", "drinks")
     code, _, said = ckcv(*asked, "--out", tmp_path / "taken")
     assert code == 0, said
-    assert "'drinks': 'none' in 24 of 48 rows (50 %) was taken for an empty cell: --keep-values none" in said
+    assert "'drinks' is empty in 24 of 48 rows (50 %), by the words 'none' in 24 (--keep-values none" in said
     code, printed, said = ckcv(*asked, "--out", run, "--keep-values", "none", "--json")
-    assert (code, "taken for" in said, json.loads(printed)["test_error"] >= 0) == (0, False, True)
+    assert (code, "is empty in" in said, json.loads(printed)["test_error"] >= 0) == (0, False, True)
     new.write_text("age,drinks\n41.5,none\n1.250,some\n")
     for words, doubtful in (((), True), (("--thousands", "."), False), (("--thousands", ","), False)):
         code, _, said = ckcv("predict", run, new, *words)

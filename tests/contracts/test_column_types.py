@@ -22,7 +22,8 @@ from pyarrow import dataset, feather, parquet
 from ckcv_ray import CKCVClassifier, InputError, Study, Task, evaluate, run
 from ckcv_ray.tables.columns import DeclaredTypes
 from ckcv_ray.tables.named import read
-from ckcv_ray.tables.task import Roles, make_rows
+from ckcv_ray.tables.roles import Roles
+from ckcv_ray.tables.task import make_rows
 
 Column = Any
 Make = Callable[[list[Any]], Column]

@@ -10,7 +10,8 @@ import pytest
 from ckcv_ray import RunError, Study
 from ckcv_ray.engine.worker import LostError, Worker, may_end_process
 from ckcv_ray.study.problem import Problem
-from ckcv_ray.tables.task import Roles, Task
+from ckcv_ray.tables.roles import Roles
+from ckcv_ray.tables.task import Task
 
 
 @pytest.mark.parametrize("kind", [ValueError, EOFError, OSError, RecursionError])

@@ -18,7 +18,7 @@ from ckcv_ray.learners.sklearn import spec
 from ckcv_ray.learners.steps import Balance, draw_balanced
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.study.problem import OUTER
-from ckcv_ray.tables.task import Roles
+from ckcv_ray.tables.roles import Roles
 
 SERIAL = Execution("serial")
 RNG = np.random.default_rng(3)

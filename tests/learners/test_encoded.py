@@ -30,8 +30,8 @@ from ckcv_ray.learners.steps import (
 )
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.study.problem import Problem
-from ckcv_ray.tables.task import Roles, Task
-from ckcv_ray.tables.units import Groups
+from ckcv_ray.tables.roles import Groups, Roles
+from ckcv_ray.tables.task import Task
 
 SERIAL = Execution("serial")
 ENCODINGS = [

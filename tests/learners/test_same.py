@@ -13,7 +13,8 @@ from untidy import untidy
 from ckcv_ray import Study
 from ckcv_ray.learners.base import LEARNERS
 from ckcv_ray.study.problem import Problem
-from ckcv_ray.tables.task import Roles, Task
+from ckcv_ray.tables.roles import Roles
+from ckcv_ray.tables.task import Task
 from ckcv_ray.validation import agree
 
 

@@ -16,7 +16,7 @@ from ckcv_ray.extend import NystroemSVM
 from ckcv_ray.learners.base import LEARNERS
 from ckcv_ray.learners.sklearn.paths import fit_model
 from ckcv_ray.study.problem import Problem
-from ckcv_ray.tables.task import Roles
+from ckcv_ray.tables.roles import Roles
 
 RNG = np.random.default_rng(0)
 X, Y = make_classification(160, 8, random_state=1)

@@ -27,7 +27,7 @@ from ckcv_ray.runs.load import load
 from ckcv_ray.runs.result import find_quoted, tabulate_claimed
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.storage.folder import LONGEST_QUESTION
-from ckcv_ray.tables.task import Roles
+from ckcv_ray.tables.roles import Roles
 
 SMALL: dict[str, Any] = {"k": (3,), "n_splits": 3, "C": (1.0,), "gamma": (0.1,)}
 HELD: dict[str, Any] = {**SMALL, "certify": "holdout"}

@@ -18,7 +18,8 @@ from ckcv_ray.cli.report import fill_form, write_answers
 from ckcv_ray.reports.facts import facts
 from ckcv_ray.reports.templates import Section, escape_markdown
 from ckcv_ray.runs.run import Job, run_job
-from ckcv_ray.tables.task import Roles, Task
+from ckcv_ray.tables.roles import Roles
+from ckcv_ray.tables.task import Task
 
 SMALL = Study.paper(C=(1.0, 10.0), gamma=(1.0,), k=(3, 5), n_splits=3)
 TREES = Study.paper(learner="tree,constant", k=(3,), n_splits=2)

@@ -30,7 +30,8 @@ from ckcv_ray.runs.verify import verify
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.storage.pages import write_report
 from ckcv_ray.study.study import Study
-from ckcv_ray.tables.task import Roles, Task, TestRows
+from ckcv_ray.tables.roles import Roles
+from ckcv_ray.tables.task import Task, TestRows
 
 Command = Callable[..., Ran]
 SMALL = Study.paper(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), k=(3, 4, 5, 20, 21), n_splits=5, report_k=(5,))

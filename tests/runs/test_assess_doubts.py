@@ -18,7 +18,8 @@ from ckcv_ray.runs.load import load_scores
 from ckcv_ray.runs.run import assess
 from ckcv_ray.runs.scored import compare_entries
 from ckcv_ray.study.problem import OUTER
-from ckcv_ray.tables.task import Roles, Task
+from ckcv_ray.tables.roles import Roles
+from ckcv_ray.tables.task import Task
 
 SERIAL = Execution("serial")
 X, Y = (part[:200] for part in load_breast_cancer(return_X_y=True))

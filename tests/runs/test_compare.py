@@ -21,7 +21,7 @@ from ckcv_ray.runs.compare import BETTER, NOT_WORSE, OPEN, WORSE, Question, comp
 from ckcv_ray.storage.files import LocalFiles
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.storage.pieces import USES, Use, read_uses
-from ckcv_ray.tables.task import Roles
+from ckcv_ray.tables.roles import Roles
 
 SMALL = Study.paper(C=(1.0, 10.0), gamma=(0.1, 1.0), k=(3,), n_splits=3)
 HELD = SMALL.replace(certify="holdout")

@@ -13,7 +13,7 @@ from ckcv_ray.core.bounds.betting import bound_by_optimised_bet
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.tables.columns import DeclaredTypes
-from ckcv_ray.tables.task import Roles
+from ckcv_ray.tables.roles import Roles
 
 N = 240
 RNG = np.random.default_rng(0)
@@ -149,10 +149,10 @@ def test_values_are_compared_as_they_are_written() -> None:
         ("site=D", {}, "met by no row of 240"),
         ("ward>=1", {}, "met by every row of 240"),
         ("seen>=2024-11-30", {}, "hold out at least 10"),
-        ("seen=2024-03-01", {}, "is a date: write seen>=2024-03-01, not ="),
-        ("seen>=1.3.2024", {}, "has dates, and '1.3.2024' is none: write it as 2025-01-31"),
-        ("ward=many", {}, "has numbers, and 'many' is none"),
-        ("site>B", {}, "is a category: write site=B, not >"),
+        ("seen=2024-03-01", {}, "has date values, and '=2024-03-01' is none of them: write seen>="),
+        ("seen>=1.3.2024", {}, "and '>=1.3.2024' is none of them: write seen>=2025-01-31"),
+        ("ward=many", {}, "has number values, and '=many' is none of them: write ward=3.5"),
+        ("site>B", {}, "and '>B' is none of them: write site=A"),
         ("site=B", {"group": "patient"}, "divides 60 groups of 'patient', one of them in row 1: leave out"),
         ("site=B", {"holdout_share": 0.5}, "holdout_share=0.5 is for rows that are drawn"),
         ("site=B", {"holdout_bound": "stevens"}, "holdout_bound=stevens is for rows that are drawn"),

@@ -11,7 +11,8 @@ from ckcv_ray.errors import InputError
 from ckcv_ray.runs import tries
 from ckcv_ray.runs.run import never, run_job, run_work
 from ckcv_ray.study.problem import Problem
-from ckcv_ray.tables.task import Roles, Task, make_test_rows
+from ckcv_ray.tables.roles import Roles
+from ckcv_ray.tables.task import Task, make_test_rows
 
 SERIAL, SALT = Execution("serial"), "5a" * 32
 DAY = np.datetime64("2026-01-01", "ms")

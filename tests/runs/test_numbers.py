@@ -15,7 +15,8 @@ from ckcv_ray.reports.facts import facts
 from ckcv_ray.reports.render import make_page
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.runs.watch import watch
-from ckcv_ray.tables.task import Roles, Task, make_test_rows
+from ckcv_ray.tables.roles import Roles
+from ckcv_ray.tables.task import Task, make_test_rows
 
 N = 120
 RNG = np.random.default_rng(7)
@@ -73,7 +74,7 @@ def test_a_group_counts_once_in_what_is_measured(certify, finished):
 @pytest.mark.parametrize("certify", CERTIFIED)
 def test_groups_of_one_row_are_rows(certify, monkeypatch):
     """The same splits, winner, bounds and errors, in every bit; such groups are refused elsewhere."""
-    monkeypatch.setattr("ckcv_ray.tables.units.Groups.check", lambda units: None)
+    monkeypatch.setattr("ckcv_ray.tables.roles.Groups.check", lambda units: None)
     study = CERTIFIED[certify].replace(**OF_GROUPS[certify])
     rows, groups = (run(study, X, Y, groups=of, execution=SERIAL) for of in (None, np.arange(N)))
     for name in ("setting", "k", "l_ms", "l_ee", "error"):

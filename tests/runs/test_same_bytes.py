@@ -26,7 +26,7 @@ from ckcv_ray.engine import queue
 from ckcv_ray.engine.backend import SerialBackend
 from ckcv_ray.records.record import Outcome
 from ckcv_ray.runs.run import assess, run_job
-from ckcv_ray.tables.task import Roles
+from ckcv_ray.tables.roles import Roles
 
 RNG = np.random.default_rng(np.random.SeedSequence(4))
 GROUPS = RNG.permutation(np.repeat(np.arange(24), RNG.integers(1, 5, size=24)))

@@ -18,7 +18,7 @@ from ckcv_ray.runs import tries
 from ckcv_ray.runs.run import TRY, Work, assess, never, run_job, run_work
 from ckcv_ray.runs.scored import Scored, rank_entries
 from ckcv_ray.study.problem import Problem
-from ckcv_ray.tables.task import Roles
+from ckcv_ray.tables.roles import Roles
 
 SERIAL = Execution("serial")
 STUDY = Study.of(learner="naive_bayes,tree,linear", k=(3,), n_splits=2)

@@ -23,7 +23,7 @@ from ckcv_ray.runs.run import run_job
 from ckcv_ray.runs.watch import ALARM, HOLDS, UNCERTIFIED, UNKNOWN, Watched, judge_losses, list_watched
 from ckcv_ray.storage import pieces
 from ckcv_ray.storage.pieces import STREAM
-from ckcv_ray.tables.units import Groups
+from ckcv_ray.tables.roles import Groups
 
 N = 160
 TASK = blobs(N, shift=3.0)

@@ -21,7 +21,8 @@ from ckcv_ray.tables.columns import DeclaredTypes
 from ckcv_ray.tables.named import read
 from ckcv_ray.tables.questions import list_row_numbers, survey
 from ckcv_ray.tables.read import Reading
-from ckcv_ray.tables.task import Roles, Task
+from ckcv_ray.tables.roles import Roles
+from ckcv_ray.tables.task import Task
 
 N = 24
 RNG = np.random.default_rng(np.random.SeedSequence(18))

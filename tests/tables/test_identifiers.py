@@ -16,9 +16,16 @@ from ckcv_ray.errors import LIST_OPTIONS, InputError, write_option
 from ckcv_ray.tables.columns import DeclaredTypes, Schema
 from ckcv_ray.tables.named import read, read_task
 from ckcv_ray.tables.questions import find_repeats, list_row_numbers
-from ckcv_ray.tables.target import ClassTarget
-from ckcv_ray.tables.task import Roles, Task
-from ckcv_ray.tables.units import UNWEIGHTED, Units, ask_about_groups, is_name_of_groups, is_row_number
+from ckcv_ray.tables.roles import (
+    UNWEIGHTED,
+    ClassTarget,
+    Roles,
+    Units,
+    ask_about_groups,
+    is_name_of_groups,
+    is_row_number,
+)
+from ckcv_ray.tables.task import Task
 
 N = 240
 RNG = np.random.default_rng(np.random.SeedSequence(32))

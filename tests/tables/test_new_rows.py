@@ -30,8 +30,8 @@ from ckcv_ray.tables.columns import (
 )
 from ckcv_ray.tables.named import read
 from ckcv_ray.tables.read import Reading
-from ckcv_ray.tables.target import ClassTarget
-from ckcv_ray.tables.task import Roles, Task
+from ckcv_ray.tables.roles import ClassTarget, Roles
+from ckcv_ray.tables.task import Task
 
 N = 24
 CATEGORICAL = DeclaredTypes(categorical=("x",))
@@ -163,23 +163,21 @@ def test_what_arrow_casts_are_the_moments_that_the_parser_reads(texts: list[str]
         assert np.isnan(gap)
 
 
-AWARE = "which has a time zone, and those learned from none"
-
-
 @pytest.mark.parametrize(
     ("learned", "new", "reason"),
     [
-        ("2026-11-{} 10:00:00", "2026-11-01 15:00:00+05:00", AWARE),
-        ("2026-11-{}", "13 Jan 2024", "not a date such as 2026-11-23"),
-        ("{}.11.2026", "13 Jan 2024", "not a date such as 23.11.2026"),
-        ("{}.5", "high", "not a number"),
+        ("2026-11-{} 10:00:00", "2026-11-01 15:00:00+05:00", "date such as 2026-11-23, without a time zone"),
+        ("2026-11-{}", "13 Jan 2024", "date such as 2026-11-23, without a time zone"),
+        ("{}.11.2026", "13 Jan 2024", "date such as 23.11.2026, without a time zone"),
+        ("{}.25", "1e200", "number up to 1e+150"),
+        ("{}.5", "high", "number"),
     ],
 )
 def test_what_hinders_is_named(tmp_path: Path, learned: str, new: str, reason: str) -> None:
     cells = [learned.format(10 + i % 15) for i in range(N)]
     task = Task.from_table(write(tmp_path / "a.csv", cells))
     found = task.read(write(tmp_path / "b.csv", [new] * 3))
-    assert found.reason == f"column 'x' has {new!r} in row 1, {reason}: fix it"
+    assert found.reason == f"column 'x' has {new!r} in row 1, not a {reason}: fix it"
 
 
 DAYS = [i % 28 + 1 for i in range(N)]
@@ -266,20 +264,11 @@ def test_a_number_without_its_unit_is_refused_with_the_cure_and_not_in_a_run_fol
     assert np.isnan(task.read(pa.table(frame.assign(x=np.nan))).X[:, 0]).all()
 
 
-@pytest.mark.parametrize(
-    ("cells", "said"),
-    [
-        ([*FORMS["naive"].cells[:-1], "2026-11-23T10:00Z"], "zone, such as '2026-11-23T10:00Z' in row 24"),
-        ([f"2026-11-{day:02d} 10:00 CET" for day in DAYS], "with named zones"),
-        ([f"Mon Nov {day:02d} 2026 10:00:00 GMT+0200 (CEST)" for day in DAYS], "with named zones"),
-        ([f"2026-11-{day:02d} 10:00 Europe/Rome" for day in DAYS], "with named zones"),
-    ],
-)
-def test_a_zone_in_some_cells_or_by_name_is_asked_about(cells: list[str], said: str, tmp_path: Path) -> None:
-    with pytest.raises(InputError) as refused:
+def test_a_zone_in_some_cells_is_asked_about(tmp_path: Path) -> None:
+    cells = ["2026-11-23T10:00Z", *FORMS["naive"].cells[1:]]
+    said = r"with a zone, such as '2026-11-23T10:00Z' in row 1, and without: .* --categorical x"
+    with pytest.raises(InputError, match=said):
         Task.from_table(write(tmp_path / "a.csv", cells), Roles("y"))
-    assert said in str(refused.value)
-    assert "--categorical x" in str(refused.value)
 
 
 MANY = 40
@@ -307,9 +296,7 @@ def test_a_cell_that_may_have_thousands_is_asked_about(name: str, tmp_path: Path
     found = task.read(rows)
     assert found.bad[-1]
     if "gap" not in name:  # of which the first row is what cannot be judged
-        mends = [f"--thousands {mark} if it is" for mark in (",." if "," in new else ".,")]
-        assert f"has {new!r} in row {MANY + 1}, whose mark may be that of thousands" in found.reason
-        assert ", ".join(mends) in found.reason
+        assert f"has {new!r} in row {MANY + 1}, not a number with one or two decimals; say" in found.reason
     assert np.array_equal(found.X[:-1], task.X, equal_nan=True)
     mark = "," if "," in new else "."
     for said, value in ((mark, thousands), (",.".replace(mark, ""), decimals)):

@@ -25,7 +25,8 @@ from ckcv_ray.tables.columns import NOTHING_ASKED, DeclaredTypes
 from ckcv_ray.tables.named import read_task
 from ckcv_ray.tables.questions import describe_sorted
 from ckcv_ray.tables.read import Reading
-from ckcv_ray.tables.task import Roles, Task, compute_salt, read_cell_values, read_distinct
+from ckcv_ray.tables.roles import Roles
+from ckcv_ray.tables.task import Task, compute_salt, read_cell_values, read_distinct
 
 DELTA, HELD = 0.05, 5
 

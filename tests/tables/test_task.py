@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 from pyarrow import csv, parquet
 
 from ckcv_ray.errors import InputError
-from ckcv_ray.tables import target
+from ckcv_ray.tables import roles as module
 from ckcv_ray.tables.columns import MAX_CLASSES, NOTHING_ASKED, DeclaredTypes, Schema
 from ckcv_ray.tables.named import read, read_task
-from ckcv_ray.tables.target import ClassTarget
-from ckcv_ray.tables.task import Roles, Task, TestRows, make_rows, make_test_rows
+from ckcv_ray.tables.roles import ClassTarget, Roles
+from ckcv_ray.tables.task import Task, TestRows, make_rows, make_test_rows
 
 
 def plain_columns(**changed):
@@ -155,7 +155,7 @@ def test_a_label_that_is_none_of_them_is_named_even_if_it_is_nothing(classes, sa
 
 
 def test_labels_that_unfold_to_too_much_are_refused(monkeypatch):
-    monkeypatch.setattr(target, "MAX_TABLE_BYTES", 8 * 300)
+    monkeypatch.setattr(module, "MAX_TABLE_BYTES", 8 * 300)
     sound, long = (plain_columns(y=["no", "y" * letters] * 4) for letters in (300, 301))
     assert Task.from_table(sound).classes == ("no", "y" * 300)
     assert "labels of 'y' take more than" in refusal(long)
@@ -172,14 +172,12 @@ def test_features_and_drop_choose_columns():
     assert Task.from_table(columns, Roles(features=["b"])).X[:, 0].tolist() == [2, 7, 1, 8, 2, 8, 1, 8]
 
 
-SCORE, LEAST = "by ckcv evaluate, which proves nothing", "each needs at least 2"
+LEAST = "each needs at least 2; leave the others out, or if they are few score them by ckcv evaluate"
 REFUSED = [  # what is changed in the columns a, b and y, how they are used, and what is said
     ({"y": [1] * 8}, {}, "'y' has 1 class (1): expected 2 to 1,000"),
-    ({"y": [1, *[2] * 7]}, {}, f"class 1 has 1 row: {LEAST} (score it {SCORE}); the"),
-    ({"y": list("aacccbaa")}, {}, f"class 'b' has 1 row: {LEAST} (leave it out, or score it {SCORE}); the"),
-    ({"y": list("aaccabda")}, {}, f"classes 'b', 'd' have 1 row each: {LEAST} (leave them out, or score"),
-    ({"y": [i / 2 for i in range(8)]}, {}, "classes 0.0, 0.5, 1.0, ... (8 in all) have 1 row each:"),
-    ({"y": [i / 2 for i in range(8)]}, {}, "the target 'y' has 8 classes (0.0, 0.5, 1.0"),
+    ({"y": [1, *[2] * 7]}, {}, f"the target 'y' has classes of 1 row (1): {LEAST}"),
+    ({"y": list("aaccabda")}, {}, f"the target 'y' has classes of 1 row (b, d): {LEAST}"),
+    ({"y": [i / 2 for i in range(8)]}, {}, "; to predict numbers, choose a learner of numbers"),
     ({"y": pa.nulls(8)}, {}, "'y' has empty cells"),
     ({"y": [1, 2, None, 1, 2, 1, 2, 1]}, {}, "empty cells in 1 of 8 rows (12.5 %), the first in row 3"),
     ({"y": [1.0, 2.0, np.nan, 1.0, 2.0, 1.0, 2.0, 1.0]}, {}, "'y' has empty cells"),
@@ -207,7 +205,7 @@ def test_a_table_that_cannot_be_learned_from(changed, roles, expected):
 
 
 def test_classes_of_a_single_row_may_be_scored_if_they_are_few():
-    with pytest.raises(InputError, match=r"'b', 'c', 'd' have 1 row each: most classes need at least 2; the"):
+    with pytest.raises(InputError, match=r"classes of 1 row \(b, c, d\): most need at least 2;"):
         Task.from_table(plain_columns(y=list("aaaaabcd")), allow_singletons=True)
     assert Task.from_table(plain_columns(y=list("aacccbaa")), allow_singletons=True).n_classes == 3
     assert Task.from_table(plain_columns(a=[1.0] * 8)).features == ("a", "b")  # one that varies is enough

@@ -1,0 +1,1051 @@
+"""What the columns of a table are for: the target, the units that rows are drawn by, and what rows weigh.
+
+The target is which of some classes a row is of, or a number. Labels that may be one class written in several
+ways are asked about, joined or kept apart: they are one number, or differ in what is easily written
+otherwise: Yes and YES, type 1 and type-1, >50K and >50K., 01 and 1.0.
+
+Units, rows or groups of rows, are drawn independently of each other. A group of rows that belong together,
+such as the visits of one patient, is known by its number, counted from 0 in the order of first appearance.
+How the column spells its values has no effect on a study, and is not stored. Weights of rows are used in fits
+alone, unless the error by weight is claimed: all else is of rows, which count once each.
+
+Columns that number the rows are not learned from: of a table that is sorted by its target they give it away.
+A column that looks as if it named groups is asked about, by its name or by its values alone. What tells a
+name from a measurement are its repeats. Half of the values or more differ, and yet some repeat, as often as
+names do and not by chance:
+
+* text that is no number, amount or date;
+* whole numbers that fill a range, such as 1, 1, 2, 3, 3, 3, 4, with equal ones in rows next to each other;
+* whole numbers of which far more are equal than are nearly so. Of a measurement, such as a price in euros,
+  about as many pairs of rows are equal as differ by 1, by 2, or by any other small amount. Where it is
+  rounded, more are equal, but then most of those end in 0 or 5.
+"""
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
+from contextlib import suppress
+from csv import Error, reader
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from math import inf, isfinite
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from ckcv_ray.core.measures import LABEL, PROBABILITY, RANK, VALUE, Kind, Losses, Output
+from ckcv_ray.core.resampling.base import Strata
+from ckcv_ray.errors import InputError, cut, cut_list, pluralize, write_option, write_row
+from ckcv_ray.tables.columns import (
+    GAPS,
+    LARGEST,
+    LAST_EXACT,
+    LOOKS_LIKE_DATE,
+    MAX_CLASSES,
+    MIN_GROUPS,
+    NO_NAMES,
+    POINT,
+    SPACES,
+    TRUTH,
+    Cells,
+    ColumnError,
+    ColumnKind,
+    DeclaredTypes,
+    Label,
+    bare,
+    canonical_text,
+    check_single,
+    find_number_form,
+    fold_text,
+    is_number_type,
+    is_text,
+    learn_column,
+    list_distinct,
+    number_values,
+    positions_by_value,
+    read_numbers,
+    some,
+    suggest_column,
+    without_gaps,
+)
+from ckcv_ray.tables.limits import MAX_TABLE_BYTES
+from ckcv_ray.validation import Classes, Index, Mask, Values, check_choice, expect, quote, sequence
+
+TARGETS = ("target", "y", "label", "class")
+
+
+class Roles(NamedTuple):
+    """What the columns of a table are for.
+
+    Attributes:
+        target: name of the column to predict; None for the one column named target, y, label or class.
+        features: names of the columns to learn from; None for every column but the target, the groups, the
+            weights, and those that number the rows.
+        drop: names of columns to leave out.
+        group: name of the column whose equal values (text, whole numbers) mark rows that belong together, or
+            names of several, whose values then agree together: a list, or a row of a CSV file (center,id).
+            If a column has a name that reads like such a row, it is meant.
+        numbers: whether the target has numbers to predict, and not classes.
+        weight: name of the column of positive numbers that says what each row weighs in a fit.
+        id: name of the column that names the rows, which is not learned from.
+        split_by: name of the column of a resampling, not learned from unless ``features`` name it.
+    """
+
+    target: str | None = None
+    features: Sequence[str] | None = None
+    drop: Sequence[str] | None = None
+    group: str | Sequence[str] | None = None
+    numbers: bool = False
+    weight: str | None = None
+    id: str | None = None
+    split_by: str | None = None
+
+    def resolve(self, names: list[str], index: set[str]) -> tuple[str, list[str]]:
+        """Return the target and the features of a table with these columns, of which ``index`` name rows.
+
+        Raises:
+            InputError: a column is missing, has two purposes, or no feature is left.
+        """
+        target = _find_target_name(names, self.target)
+        groups = find_groups(self.group, names)
+        _check_chosen(names, target, groups, self)
+        unasked = {*index, self.split_by} if self.features is None else ()
+        left_out = {target, *groups, self.weight, self.id, *(self.drop or ()), *unasked}
+        wanted = dict.fromkeys(names if self.features is None else self.features)
+        chosen = [name for name in wanted if name not in left_out]
+        if not chosen:
+            raise InputError(f"no feature left besides the target {target!r}: correct --features or --drop")
+        check_single(names, set(chosen), droppable=True)
+        return target, chosen
+
+
+USUAL_ROLES = Roles()
+SPLITTING = "resampling or --holdout-where"  # options that name a column by which rows are divided
+
+
+def _find_target_name(names: list[str], target: str | None) -> str:
+    """Return the name of the target, by default the one column that is called like one."""
+    if target is not None:
+        check_column(target, names, " for the target")
+        return target
+    matches = [name for name in TARGETS if name in names]
+    if len(matches) != 1:
+        which = f"columns {', '.join(matches)} could be" if matches else f"none of {', '.join(TARGETS)} is"
+        hint = ""
+        if len(names) == 1 and any(mark in names[0] for mark in ";\t"):
+            hint = " (say by --separator what separates the columns)"
+        elif sum(bool(POINT.match(name)) for name in names) > len(names) / 2:
+            hint = " (the first line must name the columns)"
+        raise InputError(f"{which} the target: name it with --target; the columns are {some(names)}{hint}")
+    check_single(names, matches)
+    return matches[0]
+
+
+def split_names(text: str) -> list[str]:
+    """Return the names of columns in a,b,c; names that contain a comma are quoted, as in a CSV file."""
+    try:
+        return next(reader([text], skipinitialspace=True)) or [""]
+    except Error as error:
+        raise InputError(f"{quote(text)} is no row of names: {error}") from None
+
+
+def find_groups(group: str | Sequence[str] | None, names: Sequence[str]) -> tuple[str, ...]:
+    """Return the names of the columns that together say which rows belong together; see ``Roles.group``.
+
+    Raises:
+        InputError: it is no name, and no list of names.
+    """
+    if group is None:
+        return ()
+    expect("group", group, str | list | tuple, "the name of a column, or a list of them")
+    if isinstance(group, str):
+        return (group,) if group in names else tuple(dict.fromkeys(split_names(group)))
+    return sequence("group", group, least=1, kind="column names")
+
+
+def check_column(name: object, names: Sequence[str], purpose: str = "") -> None:
+    """Raise InputError unless a table has a single column of this name, which is wanted for a ``purpose``."""
+    if not (isinstance(name, str) and name in names):
+        raise InputError(
+            f"there is no column {quote(name)}{purpose}: the columns are {some(names)}"
+            f"{suggest_column(name, names)}"
+        )
+    check_single(names, [name])
+
+
+def check_role(option: str, column: str, names: Sequence[str], others: Mapping[str, Collection[str]]) -> None:
+    """Raise InputError unless a column exists, and is none of those of ``others``, by their options."""
+    check_column(column, names, f" for --{option}")
+    for other, columns in others.items():
+        if column in columns:
+            raise InputError(f"column {column!r} cannot be --{option} and --{other}: name another in one")
+
+
+def _check_chosen(names: list[str], target: str, groups: Sequence[str], roles: Roles) -> None:
+    """Raise InputError unless the columns asked for exist, and each is for one purpose."""
+    features, drop, known = roles.features, roles.drop, list(dict.fromkeys(names))
+    for argument, value in (("features", features), ("drop", drop)):
+        expect(argument, value, list | tuple | None, "a list of column names")
+        for name in value or ():
+            check_column(name, known)
+    if target in (drop or ()):
+        raise InputError(f"column {quote(target)} is the target: leave it out of --drop, or name another")
+    taken = {"target": [target], "features": features or (), "group": groups}
+    asked = (*(("group", group) for group in groups), ("weight", roles.weight), ("id", roles.id))
+    for argument, column in (*asked, (SPLITTING, roles.split_by)):
+        expect(argument, column, str | None, "the name of a column")
+        shared = {"weight": "", SPLITTING: "features"}.get(argument, "group")
+        if column is not None:
+            others = {other: columns for other, columns in taken.items() if other != shared}
+            check_role(argument, column, names, others)
+
+
+def check_asked(asked: DeclaredTypes, chosen: Sequence[str]) -> None:
+    """Raise InputError unless each column that is asked to be of a kind is learned from, and of one kind."""
+    seen: set[str] = set()
+    for option, names in asked.names.items():
+        for name in names:
+            if name not in chosen:
+                raise InputError(
+                    f"--{option} {quote(name)}: the columns that are learned from are {some(chosen)}"
+                    f"{suggest_column(name, chosen)}"
+                )
+            if name in seen:
+                raise InputError(f"column {quote(name)} is given two kinds: leave it out of one")
+            seen.add(name)
+
+
+def check_kept(words: Collection[str]) -> frozenset[str]:
+    """Return words of gaps that are kept as text, in lower case.
+
+    Raises:
+        InputError: a word is no gap, or the text of an empty cell.
+    """
+    for word in words:
+        if not word.strip():
+            raise InputError("keep_values='': an empty cell is a gap in any case: name words, such as NA")
+        if word.lower() not in GAPS:
+            raise InputError(
+                f"keep_values={quote(word)}: it is no word that is taken for an empty cell, as these are, in "
+                f"capitals as well: {', '.join(sorted(GAPS - {''}))}: leave it out"
+            )
+    return frozenset(word.lower() for word in words)
+
+
+MIN_OF_CLASS = 2
+MIN_CLASSES = 2
+MAX_CLASSES_NAMED, MAX_OF_CLASS = 5, 24  # of classes that are named in one sentence, and of their labels
+
+
+@dataclass(frozen=True)
+class Target:
+    """What a task predicts: here a number.
+
+    Attributes:
+        name: of its column.
+        classes: the original label of each class, in sorted order; none of numbers.
+        output: what a model must give for a row.
+        outputs: what it may give.
+        dtype: how the values of rows are stored.
+        gaps: words that stand for an empty cell.
+    """
+
+    name: str
+    classes: tuple[Label, ...] = ()
+    output: ClassVar[Output] = VALUE
+    outputs: ClassVar[frozenset[Output]] = frozenset({VALUE})
+    dtype: ClassVar[str] = "<f8"
+    gaps: ClassVar[frozenset[str]] = GAPS
+
+    @property
+    def type(self) -> pa.DataType:
+        """The same, of columns."""
+        return pa.from_numpy_dtype(np.dtype(self.dtype))
+
+    @property
+    def kind(self) -> Kind:
+        """Which learners and measures it is for."""
+        return {0: Kind.REGRESSION, 2: Kind.BINARY}.get(len(self.classes), Kind.MULTICLASS)
+
+    def word(self, of_classes: str, of_numbers: str) -> str:
+        """Return the words that are said of such a target."""
+        return of_numbers
+
+    def name_classes(self, chosen: Sequence[int] | Index, counts: Index, unit: str = "row") -> str:
+        """Name some classes with their ``counts`` (n_classes,); "" if there are none."""
+        named = [f"{cut(repr(self.classes[i]), MAX_OF_CLASS)} ({pluralize(counts[i], unit)})" for i in chosen]
+        return ", ".join(cut_list(named, "classes more", MAX_CLASSES_NAMED))
+
+    def check(self, y: Classes, allow_singletons: bool = False) -> None:
+        """Raise InputError if a class has a single row; with ``allow_singletons`` if most classes have."""
+
+    def read(self, columns: pa.Table, name: str | None = None) -> Values | Classes:
+        """Return the numbers, or the class numbers, in a column of a table, none of whose cells are gaps.
+
+        A label may be written in another way than its class: 01 or 1.0 for 1, True for true, YES for yes.
+
+        Args:
+            columns: a table.
+            name: of the column; None if it is called as the target.
+
+        Raises:
+            InputError: a label is not one of the classes; numbers are as ``read_numbers`` refuses them, too
+                large, or one value alone.
+        """
+        name = self.name if name is None else name
+        otherwise = (
+            ", and the learner predicts numbers: name a column of numbers, or choose a learner of classes "
+            "such as forest"
+        )
+        y = read_numbers(Cells.of(columns, name), name, "the target", otherwise)
+        if (most := np.abs(y).max()) > LARGEST:
+            raise InputError(
+                f"the target {name!r} has {most:g} in row {np.abs(y).argmax() + 1}: numbers are finite, and "
+                f"of magnitude at most {LARGEST:g}"
+            )
+        if np.all(y == y[0]):
+            raise InputError(f"the target {name!r} is {y[0]:g} in every row: there is nothing to learn")
+        return y + 0.0
+
+    def decode(self, y: Values | Classes) -> NDArray[np.generic]:
+        """Return the original labels of class numbers; numbers that are predicted are their own."""
+        return y
+
+    def code(self, y: Values | Classes) -> pa.Array:
+        """Return a column of the same, in which each label is held once."""
+        return pa.array(y)
+
+    def check_judged(self, y: Values | Classes, predicted: Values | Classes, losses: Values) -> None:
+        """Raise ValueError unless these can be rows with their predictions and losses."""
+        if not ((losses >= 0) & (losses <= 1)).all():
+            raise ValueError("loss has values outside 0..1")
+
+
+@dataclass(frozen=True)
+class ClassTarget(Target):
+    """One of some classes, which the rows of y name by their numbers 0 .. n_classes - 1."""
+
+    output: ClassVar[Output] = LABEL
+    outputs: ClassVar[frozenset[Output]] = frozenset({LABEL, RANK, PROBABILITY})
+    dtype: ClassVar[str] = "<i4"
+    gaps: ClassVar[frozenset[str]] = NO_NAMES
+
+    def word(self, of_classes: str, of_numbers: str) -> str:
+        """Return the words that are said of classes."""
+        return of_classes
+
+    def check(self, y: Classes, allow_singletons: bool = False) -> None:
+        """Raise InputError if a class has a single row; with ``allow_singletons`` if most classes have."""
+        counts = np.bincount(y, minlength=len(self.classes))
+        few = np.flatnonzero(counts < MIN_OF_CLASS).tolist()
+        if len(few) > (len(self.classes) // 2 if allow_singletons else 0):
+            raise InputError(
+                f"the target {self.name!r} has classes of 1 row ({some([self.classes[i] for i in few])}): "
+                f"{'most need' if allow_singletons else 'each needs'} at least {MIN_OF_CLASS}; leave the "
+                "others out, or if they are few score them by ckcv evaluate, which proves nothing"
+                f"{_perhaps_numbers(self.classes)}"
+            )
+
+    def read(self, columns: pa.Table, name: str | None = None) -> Classes:
+        """Return the class numbers of a column of labels."""
+        name = self.name if name is None else name
+        return _number_labels(*_encode(columns[name], name), self.classes, name)
+
+    def decode(self, y: Values | Classes) -> NDArray[np.generic]:
+        """Return the original labels."""
+        return np.array(self.classes)[np.asarray(y, np.intp)]
+
+    def code(self, y: Values | Classes) -> pa.Array:
+        """Return a dictionary of labels."""
+        return pa.DictionaryArray.from_arrays(pa.array(y), pa.array(self.classes))
+
+    def check_judged(self, y: Values | Classes, predicted: Values | Classes, losses: Values) -> None:
+        """Raise ValueError unless these are numbers of classes, -1 where a model is undecided, and 0 or 1."""
+        for name, values, least in (("label", y, 0), ("predicted", predicted, -1)):
+            if len(values) and not least <= values.min() <= values.max() < len(self.classes):
+                raise ValueError(f"{name} has values outside {least}..{len(self.classes) - 1}")
+        if not np.isin(losses, (0.0, 1.0)).all():
+            raise ValueError("loss has values other than 0 and 1")
+
+
+def match_labels(column: pa.ChunkedArray, name: str, classes: Sequence[Label]) -> tuple[Classes, list[Label]]:
+    """Return the class numbers of predicted labels, -1 for what is no class, and the labels that are none.
+
+    Raises:
+        InputError: a label differs from a class by case or spaces alone.
+    """
+    values, codes = _encode(column, name)
+    numbers, near = (_find_classes(values, classes, key) for key in (canonical_text, fold_text))
+    strange = [i for i, value in enumerate(values) if numbers[i] < 0 and value is not None]
+    if found := [i for i in strange if near[i] >= 0]:
+        raise InputError(
+            f"column {name!r} holds {values[found[0]]!r}, which differs from the label "
+            f"{classes[near[found[0]]]!r} by case or spaces alone: write both in one way"
+        )
+    return numbers[codes], [values[i] for i in strange]
+
+
+def find_filled(column: pa.ChunkedArray, name: str, gaps: Collection[str]) -> Mask:
+    """Return which cells of a column of labels, or of numbers to predict, are none of these ``gaps``."""
+    values, codes = _encode(column, name)
+    missing = (value is None or value != value or str(value).lower() in gaps for value in values)
+    return ~np.array(list(missing))[codes]
+
+
+def _number_labels(values: list[Any], codes: Index, classes: tuple[Label, ...], target: str) -> Classes:
+    """Return the class number of each row, given the distinct labels and the position of each row's."""
+    numbers, near = (_find_classes(values, classes, key) for key in (canonical_text, fold_text))
+    y = np.where(numbers < 0, near, numbers)[codes]
+    if len(y) and y.min() < 0:
+        labels = [repr(label) for label in classes]
+        listed = " and ".join(labels) if len(labels) == 2 else some(labels)
+        raise InputError(f"column {target!r} holds {values[codes[np.argmin(y)]]!r}: the labels are {listed}")
+    return y
+
+
+def _find_classes(values: list[Any], classes: Sequence[Label], make_key: Callable[[str], str]) -> Classes:
+    """Return the number of the class that each value is, or is as text by a key; -1 for none, and None."""
+    exact = {label: number for number, label in enumerate(classes)} | {None: -1}
+    alike = positions_by_value(list(map(str, classes)), make_key)
+    found = [exact.get(value, alike.get(make_key(str(value)), -1)) for value in values]
+    return np.array(found, np.int32)
+
+
+def _encode(column: pa.ChunkedArray, target: str) -> tuple[list[Any], Index]:
+    """Return the distinct values of a column of labels, None for an empty cell, and each row's position."""
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    labels = is_text, is_number_type, pa.types.is_boolean, pa.types.is_null
+    if not any(is_one(kind) for is_one in labels):
+        raise InputError(
+            f"the target {target!r} has type {kind}: labels are text or numbers; write it as one of them, or "
+            "name another column as target"
+        )
+    values, codes = list_distinct(column)
+    return [value.strip(SPACES) if isinstance(value, str) else value for value in values], codes
+
+
+def encode_classes(column: pa.ChunkedArray, target: str) -> tuple[tuple[Label, ...], Classes]:
+    """Return the classes of a target without gaps, sorted, and the class number of every row."""
+    values, codes = _encode(column, target)
+    limit = inf if any(isinstance(value, float) for value in values) else 2**63
+    counts = np.bincount(codes, minlength=len(values)).tolist()
+    totals: Counter[Label] = Counter()
+    for value, count in zip(values, counts, strict=True):  # some may differ in spaces alone
+        if count:
+            totals[value + 0.0 if isinstance(value, float) else value] += count  # -0.0 equals 0.0
+    for value in totals:
+        if not isinstance(value, str) and not (isfinite(value) and abs(value) < limit):
+            row = int(np.argmax(codes == values.index(value))) + 1
+            raise InputError(
+                f"the target {target!r} has {value} in row {row}: labels are text or finite numbers"
+            )
+    if not MIN_CLASSES <= len(totals) <= MAX_CLASSES:
+        raise InputError(
+            f"the target {target!r} has {pluralize(len(totals), 'class', 'classes')} "
+            f"({some(sorted(totals))}): expected {MIN_CLASSES} to {MAX_CLASSES:,}{_perhaps_numbers(totals)}"
+        )
+    ordered = sorted(totals)
+    numbers = {label: _find_number(label) for label in ordered}
+    if None not in numbers.values():  # texts that are all numbers are sorted by what they are worth
+        ordered.sort(key=lambda label: (numbers[label], label))
+    classes = tuple(ordered)
+    if len(codes) * max(len(str(label)) for label in classes) > MAX_TABLE_BYTES:
+        raise InputError(f"labels of {target!r} take more than {MAX_TABLE_BYTES >> 20:,} MiB: shorten them")
+    return classes, _number_labels(values, codes, classes, target)
+
+
+def _perhaps_numbers(classes: Iterable[Label]) -> str:
+    if any(isinstance(label, bool) or _find_number(label) is None for label in classes):
+        return ""
+    return "; to predict numbers, choose a learner of numbers such as ridge, in ckcv run with --clip"
+
+
+def _find_number(label: Label) -> float | None:
+    if not isinstance(label, str):
+        return float(label)
+    _, is_one, number = canonical_text(label).partition("number ")
+    return float(number) if is_one else None
+
+
+class GapWords(NamedTuple):
+    """Words in a column that were taken for empty cells."""
+
+    column: str  # its name
+    rows: dict[str, int]  # in how many rows each word stands; "" is a cell that is empty
+    n: int  # number of rows of the table
+
+    @classmethod
+    def of(cls, column: pa.ChunkedArray, name: str, taken: NDArray[np.bool_]) -> "GapWords":
+        """Return the words in those cells of a column that were taken for empty ones, (rows,)."""
+        values, codes = list_distinct(column.filter(pa.array(taken)))
+        rows: Counter[str] = Counter()
+        for value, count in zip(values, np.bincount(codes, minlength=len(values)).tolist(), strict=True):
+            rows[bare(value) if isinstance(value, str) else ""] += count
+        return cls(name, {word: rows[word] for word in sorted(rows) if rows[word]}, len(column))
+
+    def describe(self) -> str:
+        """Say in how many rows cells count as empty, and which words do, with the option that keeps these."""
+        empty, words = sum(self.rows.values()), [word for word in self.rows if word]
+        said = f"{empty:,} of {self.n:,} rows ({format(100 * empty / self.n, '.3g')} %)"
+        if not words:
+            return said
+        listed = " and ".join(f"{word!r} in {self.rows[word]:,}" for word in words)
+        return f"{said}, by the words {listed} ({write_option('keep-values', ','.join(words))} keeps these)"
+
+
+ANSWERS = JOIN, APART = "join", "apart"
+MAX_SPELLINGS = 10 * MAX_CLASSES  # of more than this the classes are too many in any case
+MAX_WAYS = 4
+RowCounts = dict[str, int]  # rows of each way of writing a class
+
+
+def read_labels(columns: pa.Table, target: str, answer: str = "") -> pa.ChunkedArray:
+    """Return a column of labels; of a text table as what its cells are together, if they are written so.
+
+    Labels such as 1 and 2 become numbers, True and False truth values; 01, 1.50 and TRUE stay the texts that
+    predictions are to hold.
+
+    Args:
+        columns: a table.
+        target: name of its column of labels.
+        answer: "join" to make one class of labels that are written in several ways, called as most of its
+            rows are (of ways as frequent, as the first one, sorted); "apart" to take each way as a class of
+            its own, as text; "" to ask.
+
+    Raises:
+        InputError: labels are written in several ways, and there is no answer.
+    """
+    if answer:
+        check_choice("labels", answer, ANSWERS)
+    cells = Cells.of(columns, target)
+    if not is_text(cells.stored) or (answer == APART and not cells.written):
+        return cells.values
+    values, codes = list_distinct(cells.encoded)
+    if len(values) > MAX_SPELLINGS:
+        return cells.infer()
+    texts, gaps = ["" if value is None else value.strip(SPACES) for value in values], NO_NAMES & cells.gaps
+    classes = [None if text.lower() in gaps else fold_text(text) for text in texts]
+    rows = np.bincount(codes, minlength=len(values))
+    counts: dict[str | None, RowCounts] = defaultdict(lambda: defaultdict(int))
+    for text, name, count in zip(texts, classes, rows.tolist(), strict=True):
+        if name is not None:
+            counts[name][text] += count
+    several = [ways for ways in counts.values() if len(ways) > 1]
+    if not several:
+        return _type_as_written(cells)
+    if answer == APART:
+        return cells.values
+    if not answer:
+        raise InputError(
+            f"the target {target!r} has {describe_ways(several, 'label')}: say --labels join if they are "
+            "one class, --labels apart if each is one of its own, or write them alike"
+        )
+    called = {name: min(ways, key=lambda text: (-ways[text], text)) for name, ways in counts.items()}
+    labels = pa.array([called.get(name) for name in classes], pa.string()).take(pa.array(codes))
+    joined = columns.set_column(columns.column_names.index(target), target, labels)
+    return _type_as_written(Cells.of(joined, target))
+
+
+def _type_as_written(cells: Cells) -> pa.ChunkedArray:
+    """Return labels as what they are together, such as whole numbers; as text unless each is written so."""
+    if cells.written and not is_text(cells.typed.type):
+        values, _ = list_distinct(cells.encoded)
+        pairs = zip(values, cells.typed.to_pylist(), strict=False)  # an empty cell is the last value
+        if all(value is None or str(value) == bare(text) for text, value in pairs):
+            return cells.infer()
+    return cells.values
+
+
+def describe_ways(several: list[RowCounts], noun: str) -> str:
+    """Say how the first of several is written; the others are counted."""
+    ways = sorted(several[0].items(), key=lambda way: (-way[1], way[0]))
+    shown = some([f"{text[:40]!r} ({pluralize(count, 'row')})" for text, count in ways], MAX_WAYS)
+    rest = f", and {pluralize(len(several) - 1, f'other {noun}')} of several forms" if several[1:] else ""
+    return f"{shown}, which may be one{rest}"
+
+
+RowUnits = NDArray[np.intp]
+GROUP_NAMES = ("group", "groups", "group_of_row")
+WEIGHT_NAMES = ("weight", "sample_weight", "weight_of_row")
+
+
+@dataclass(frozen=True)
+class Units:
+    """The units of a table: what is drawn independently, here each row by itself.
+
+    Attributes:
+        n: number of rows.
+        question: asks about a column that looks like groups, for display; "" if there is none.
+    """
+
+    unit: ClassVar[str] = "row"
+    independent: ClassVar[bool] = True  # whether rows are
+
+    n: int
+    question: str = ""
+
+    @staticmethod
+    def read(columns: pa.Table, names: Sequence[str], question: str = "") -> "Units":
+        """Return the groups by columns of a table, whose rows agree in all of them; of none its rows.
+
+        ``question`` asks about a column that looks like groups, where none is named.
+
+        Raises:
+            InputError: as for ``group_numbers``, or a column has the name of the groups.
+        """
+        if not names:
+            return Units(columns.num_rows, question)
+        groups, *rest = (group_numbers(Cells.of(columns, name), name) for name in names)
+        for finer in rest:
+            groups = _number(groups * len(groups) + finer)
+        return Groups(columns.num_rows, groups=groups, column=str(name_groups(names, columns.column_names)))
+
+    @property
+    def name(self) -> str | None:
+        """Name of the column of groups; None without groups."""
+        return next(iter(self.columns), None)
+
+    @property
+    def columns(self) -> dict[str, RowUnits]:
+        """The groups, (n,), by the name of their column; none without groups."""
+        return {}
+
+    @property
+    def n_units(self) -> int:
+        """Number of units."""
+        return self.n
+
+    @cached_property
+    def row_units(self) -> RowUnits:
+        """The unit of each row, (n,)."""
+        return np.arange(self.n)
+
+    def word(self, of_rows: str, of_groups: str) -> str:
+        """Return the words that are said of such units."""
+        return of_rows
+
+    def rows(self, units: Index) -> Index:
+        """Return the rows of units, as often as each unit is named; of groups ascending."""
+        return units
+
+    def part(self, rows: Index) -> "Units":
+        """Return the units of some rows; groups are numbered again."""
+        return replace(self, n=len(rows))
+
+    def check(self) -> None:
+        """Raise InputError if groups are too few, or do not group anything."""
+
+    def check_independent(self, message: str) -> None:
+        """Raise InputError with this message if rows belong together."""
+
+    def stratify(self, y: Classes, n_classes: int) -> Strata:
+        """Return the units with the classes of their rows, of which ``y`` is that of each, (n,)."""
+        return Strata(self.n, y)
+
+    def weigh_rows(self, row_units: RowUnits) -> Values | None:
+        """Return how much rows of these units count, so that units count alike; None if all rows do."""
+        return None
+
+    def make_losses(self, row_units: RowUnits, of_rows: Losses) -> Losses:
+        """Return how the losses of these units are measured, given how those of rows are.
+
+        Args:
+            row_units: the unit of each row that is measured, (rows,).
+            of_rows: the losses of rows.
+        """
+        return of_rows
+
+
+@dataclass(frozen=True)
+class Groups(Units):
+    """The units of a table whose rows belong together: groups, which are drawn independently of each other.
+
+    Attributes:
+        groups: the group of each row, numbered from 0 in the order of first appearance, (n,).
+        column: name of the column of groups.
+    """
+
+    unit: ClassVar[str] = "group"
+    independent: ClassVar[bool] = False
+
+    groups: RowUnits = field(kw_only=True)
+    column: str = field(kw_only=True)
+
+    @property
+    def columns(self) -> dict[str, RowUnits]:
+        """The groups by the name of their column."""
+        return {self.column: self.groups}
+
+    @property
+    def n_units(self) -> int:
+        """Number of groups."""
+        return int(self.groups.max(initial=-1)) + 1
+
+    @property
+    def row_units(self) -> RowUnits:
+        """The group of each row."""
+        return self.groups
+
+    def word(self, of_rows: str, of_groups: str) -> str:
+        """Return the words that are said of groups."""
+        return of_groups
+
+    def rows(self, units: Index) -> Index:
+        """Return the rows of groups, ascending, as often as each is named."""
+        return np.repeat(np.arange(self.n), np.bincount(units, minlength=self.n_units)[self.groups])
+
+    def part(self, rows: Index) -> "Groups":
+        """Return the groups of some rows, numbered again."""
+        return replace(self, n=len(rows), groups=_number(self.groups[rows]))
+
+    def check(self) -> None:
+        """Raise InputError if they are too few, or do not group anything."""
+        if self.n_units < MIN_GROUPS:
+            raise InputError(
+                f"column {self.column!r} has {self.n_units} different value{'s' * (self.n_units > 1)}: at "
+                f"least {MIN_GROUPS} groups are needed; name the column that says which rows belong "
+                "together, such as the patient's number"
+            )
+        if self.n_units == self.n:
+            drop = "the columns with --drop" if "," in self.column else write_option("drop", self.column)
+            raise InputError(
+                f"column {self.column!r} has a different value in each of the {self.n:,} rows, so it groups "
+                f"nothing: leave --group out (and {drop}), as bounds for independent rows are closer; or "
+                "name the column that says which rows belong together"
+            )
+
+    def check_independent(self, message: str) -> None:
+        """Raise it."""
+        raise InputError(message)
+
+    def stratify(self, y: Classes, n_classes: int) -> Strata:
+        """Return the groups with the number of rows that each has of each class."""
+        cells = np.bincount(self.groups * n_classes + y, minlength=self.n_units * n_classes)
+        return Strata(self.n_units, class_rows=cells.reshape(self.n_units, n_classes))
+
+    def weigh_rows(self, row_units: RowUnits) -> Values:
+        """Return the share of its group that each row is."""
+        return np.asarray(1 / np.bincount(row_units)[row_units])
+
+    def make_losses(self, row_units: RowUnits, of_rows: Losses) -> Losses:
+        """Return how each group's mean error, or share of wrong rows, is measured."""
+        return replace(of_rows, groups=row_units)
+
+
+@dataclass(frozen=True)
+class SplitUnits(Groups):
+    """The units of a resampling by a column of times or folds: for each of its values the rows that have it.
+
+    Attributes:
+        groups: the position of each row's value, (n,).
+        column: its name; "" without one.
+        values: the different values, ascending, of a category the positions of its names.
+        kind: what they are.
+        levels: the names of categories.
+    """
+
+    values: Values = field(kw_only=True)
+    kind: ColumnKind = ColumnKind.NUMBER
+    levels: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, columns: pa.Table, name: str | None, asked: ColumnKind | None) -> "SplitUnits":
+        """Return those by a column of a table, in which all text is dates if some looks like a date.
+
+        Raises:
+            InputError: a cell is empty, or not of the kind of the others.
+        """
+        if name is None:
+            return UNSPLIT
+        cells = Cells.of(columns, name)
+        dates = not cells.are_numbers and any(map(LOOKS_LIKE_DATE.match, cells.known))
+        try:
+            column, x = learn_column(cells, name, ColumnKind.DATE if dates else asked)
+        except ColumnError as problem:
+            mend = next((mend for mend in problem.mends if "{" not in mend), "name another column")
+            raise InputError(f"column {name!r} {problem}: {mend}") from None
+        if len(empty := np.flatnonzero(np.isnan(x))):
+            raise InputError(
+                f"column {name!r}, which divides the rows, is empty in {pluralize(len(empty), 'row')}, the "
+                f"first {empty[0] + 1}: fill these cells, or leave the rows out"
+            )
+        values, groups = np.unique(x, return_inverse=True)
+        levels = tuple(column.levels)
+        return cls(len(x), groups=groups, column=name, values=values, kind=column.kind, levels=levels)
+
+    @property
+    def columns(self) -> dict[str, NDArray[np.generic]]:  # type: ignore[override]
+        """The value of each row, (n,), by the name of the column; none without one."""
+        values: NDArray[np.generic] = self.values
+        if self.kind is ColumnKind.DATE:
+            values = self.values.astype("M8[ms]")
+        elif self.levels:
+            values = np.array(self.levels)[self.values.astype(np.intp)]
+        return {self.column: values[self.groups]} if self.column else {}
+
+    def find_rows(self, sign: str, text: str) -> Mask:
+        """Return which rows have a value that equals a text ("="), is at least it (">="), or above it (">").
+
+        Raises:
+            InputError: the text is of another kind than the values, or categories are asked for their order.
+        """
+        form, _, number = canonical_text(text).partition(" ")
+        if form in TRUTH and self.kind is ColumnKind.NUMBER:
+            form, number = "number", str(TRUTH[form])
+        if self.kind is ColumnKind.NUMBER and np.abs(self.values).max() >= LAST_EXACT:
+            raise InputError(
+                f"column {self.column!r} has numbers of {LAST_EXACT:,.0f} and more, which are not all told "
+                "apart: name another column, or say --categorical"
+            )
+        wanted, signs, example = {
+            ColumnKind.NUMBER: ("number", ("=", ">=", ">"), "3.5"),
+            ColumnKind.DATE: ("date", (">=", ">"), "2025-01-31"),
+            ColumnKind.CATEGORY: (form, ("=",), self.levels[0] if self.levels else ""),
+        }[self.kind]
+        if form != wanted or sign not in signs:
+            raise InputError(
+                f"column {self.column!r} has {self.kind} values, and {quote(sign + text)} is none of them: "
+                f"write {self.column}{signs[0]}{example}"
+            )
+        if self.levels:
+            alike = positions_by_value(self.levels).get(canonical_text(text), -1)
+            chosen = self.values == (self.levels.index(text) if text in self.levels else alike)
+        else:
+            compare = {"=": np.equal, ">=": np.greater_equal, ">": np.greater}[sign]
+            chosen = compare(self.values, float(number))
+        return np.asarray(chosen)[self.groups]
+
+    def stratify(self, y: Classes, n_classes: int) -> Strata:
+        """Return the values; classes have no part in it."""
+        return Strata(self.n_units, values=self.values, kind=self.kind)
+
+
+UNSPLIT = SplitUnits(0, groups=np.zeros(0, np.intp), column="", values=np.zeros(0))
+
+
+def name_groups(groups: Sequence[str], names: Sequence[str] = ()) -> str | None:
+    """Return the one name of these columns together; None of none.
+
+    Raises:
+        InputError: another one of the columns ``names`` has it.
+    """
+    name = groups[0] if len(groups) == 1 else write_row(groups) if groups else None
+    if len(groups) > 1 and name in names:
+        raise InputError(f"a column is named {name!r}, as the groups by these columns would be: rename it")
+    return name
+
+
+def group_numbers(cells: Cells, name: str) -> RowUnits:
+    """Return the group number of every row of a column.
+
+    Raises:
+        InputError: it has empty cells, or values that are not text, numbers, dates or the like.
+    """
+    column = cells.infer()
+    if pa.types.is_null(column.type):
+        raise InputError(f"column {name!r} is empty: groups are named by text or whole numbers")
+    if is_text(column.type):  # whose cells are of one group if they differ in the spaces around them alone
+        column = without_gaps(column, NO_NAMES & cells.gaps)
+    missing = pc.is_null(column, nan_is_null=True)
+    if len(rows := np.flatnonzero(missing.to_numpy())):
+        raise InputError(
+            f"column {name!r} has no group in {len(rows):,} of {len(column):,} rows, the first in row "
+            f"{rows[0] + 1}: fill the empty cells (NA, null, nan and ? are such, unless --keep-values "
+            "names them), with a value of its own for each row that belongs to no other, or leave these rows "
+            "out"
+        )
+    try:
+        return number_values(column)
+    except pa.ArrowException as error:
+        raise InputError(f"column {name!r} cannot be read as groups: {error}") from None
+
+
+def _number(groups: RowUnits) -> RowUnits:
+    return number_values(pa.chunked_array([groups]))
+
+
+@dataclass(frozen=True)
+class Weighting:
+    """What rows weigh in a fit."""
+
+    named: Values | None = None  # the weight of each row, positive, (n,); None if all weigh the same
+    column: str | None = None  # name of the column of weights; None if all weigh the same
+
+    @classmethod
+    def read(cls, columns: pa.Table, name: str | None) -> "Weighting":
+        """Return the weights in a column of a table; without a name all rows weigh the same.
+
+        Raises:
+            InputError: a cell is empty, or no positive number of a magnitude that can be computed with.
+        """
+        if name is None:
+            return UNWEIGHTED
+        role, cells = "the column of weights", Cells.of(columns, name)
+        weights = read_numbers(cells, name, role, ": name a column of numbers")
+        if len(bad := np.flatnonzero(~((weights >= 1 / LARGEST) & (weights <= LARGEST)))):
+            raise InputError(
+                f"{role} {name!r} has {weights[bad[0]]:g} in row {bad[0] + 1}: weights are positive, from "
+                f"{1 / LARGEST:g} to {LARGEST:g}; leave out a row of weight zero"
+            )
+        return cls(weights, name)
+
+    @property
+    def columns(self) -> dict[str, Values]:
+        """The weights by the name of their column; none if all rows weigh the same."""
+        return {} if self.column is None or self.named is None else {self.column: self.named}
+
+    def take(self, rows: Index) -> Values | None:
+        """Return the weights of some rows, as often as each is named; None if all weigh the same."""
+        return None if self.named is None else self.named[rows]
+
+    def part(self, rows: Index) -> "Weighting":
+        """Return the weighting of some rows."""
+        return replace(self, named=self.take(rows))
+
+    def describe(self) -> str:
+        """Say what the weights are used for; "" if all rows weigh the same."""
+        if self.column is None:
+            return ""
+        return f"Rows are weighted by {self.column!r} in fits alone: measures and claims are unweighted."
+
+
+UNWEIGHTED = Weighting()
+
+
+ENTITIES = frozenset(
+    (
+        *("patient", "subject", "customer", "client", "person", "participant", "user", "account"),
+        *("household", "family", "animal", "donor", "device", "machine", "document", "group"),
+    )
+)
+NUMBER_WORDS = ("id", "ids", "no", "nr", "num", "number", "key", "code")
+ROW_NAMES = frozenset(("", "row", "rows", "rowname", "rownames", "rownumber", "index", "unnamed", "obs"))
+TIME_NAMES = frozenset(
+    ("time", "t", "date", "year", "quarter", "month", "week", "day", "hour", "minute", "second", "age")
+)
+WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+MIN_SHARED = 1 / 3  # share of rows whose value occurs again, for a column that is named like groups
+MANY_NAMES, MAX_ROWS_OF_NAME = 20, 100  # fewer values of more rows each are kinds of things, and not names
+MIN_REPEATED = 0.05  # share of rows whose value occurs again, for a column of any name
+MIN_FILLED = 0.95  # share of a range's numbers that occur
+MAX_NEAR, MIN_TIMES = 10, 20  # how far numbers that are near differ; how many times more are equal
+MIN_ROUND = ((10, 0.3), (5, 0.5))  # share of numbers that are multiples, from which they are rounded
+MAX_ROWS_SEEN = 20_000  # of a column of any name, to see whether it looks like groups
+MIN_NUMBERED = 20  # rows: fewer may be numbered by chance, as the steps of a dose are
+DENSE = 2  # numbers of rows are less than twice as far apart as there are rows
+
+
+def is_row_number(x: Values, name: str) -> bool:
+    """Return whether a column x (n,) numbers the rows, so that it must not be learned from unasked.
+
+    That is a column that goes up by one from row to row, from 0 or 1, in 20 rows or more, unless it is named
+    as a time; or one that is named as a number of rows or of what the rows are, and has another whole number
+    in each: without wide gaps, or rising.
+    """
+    steps = np.diff(x)
+    if not len(steps) or np.isnan(x).any() or not np.all(np.floor(x) == x):
+        return False
+    words = [word.lower() for word in WORD.findall(name)]
+    if len(x) >= MIN_NUMBERED and x[0] in (0, 1) and np.all(steps == 1):
+        return not any(word in TIME_NAMES for word in words)
+    if "".join(words) not in ROW_NAMES and not is_name_of_groups(name):
+        return False
+    if np.all(steps > 0):
+        return True
+    return len(np.unique(x)) == len(x) and bool(np.ptp(x) < DENSE * len(x))
+
+
+def ask_about_groups(columns: pa.Table, known: Container[str | None]) -> str:
+    """Ask about the first column that looks as if it named groups; "" if there is none.
+
+    Columns that are named as groups are come first.
+
+    Args:
+        columns: a table.
+        known: names of columns that are something else.
+    """
+    counts = Counter(columns.column_names)
+    left = [name for name in counts if counts[name] == 1 and name not in known]
+    for name in sorted(left, key=is_name_of_groups, reverse=True):
+        if count := _count_names(columns, name):
+            return (
+                f"column {name[:60]!r} repeats: {count:,} values in {columns.num_rows:,} rows. If rows of "
+                "one value belong together, such as visits of one patient, say "
+                f"{write_option('group', name)}: without it nothing here is proven."
+            )
+    return ""
+
+
+def is_name_of_groups(name: str) -> bool:
+    """Return whether a column's name is that of something with several rows: patient, subject_id, userNo."""
+    words = [word.lower() for word in WORD.findall(name)]
+    if not words:
+        return False
+    last, before = words[-1], words[:-1]
+    if last in ENTITIES or last in ("id", "ids", "uid", "pid") or words[0] == "id":
+        return True
+    if last in NUMBER_WORDS and any(word in ENTITIES for word in before):
+        return True
+    return any(last.removesuffix(ending) in ENTITIES for ending in NUMBER_WORDS if last.endswith(ending))
+
+
+def _count_names(columns: pa.Table, name: str) -> int:
+    """Return the number of values of a column that looks as if it named groups; 0 if it does not.
+
+    The most frequent value does not count, as it may stand for none; see the head of the module.
+    """
+    if is_name_of_groups(name):
+        counts = np.bincount(number_values(_read_names(Cells.of(columns, name))))
+        enough = len(counts) >= MANY_NAMES or counts.sum() <= MAX_ROWS_OF_NAME * len(counts)
+        if len(counts) >= MIN_GROUPS and enough and _share_repeated(counts) >= MIN_SHARED:
+            return len(counts)
+    cells = Cells.of(columns.slice(0, MAX_ROWS_SEEN), name)
+    counts = np.bincount(number_values(column := _read_names(cells)))
+    if len(counts) < MANY_NAMES or len(column) > 2 * len(counts):
+        return 0
+    repeated = _share_repeated(counts) - counts.max() / len(column) >= MIN_REPEATED
+    if not repeated or not _are_names(cells, column):
+        return 0
+    return len(np.bincount(number_values(_read_names(Cells.of(columns, name)))))  # of all rows
+
+
+def _read_names(cells: Cells) -> pa.ChunkedArray:
+    """Return a column of text or whole numbers without gaps; of another no cells."""
+    no_names = pa.chunked_array([], pa.null())
+    if cells.written and cells.floats is not None and np.any(cells.floats != np.floor(cells.floats)):
+        return no_names  # found at once; what all texts are together takes several times as long
+    column = cells.infer()
+    if pa.types.is_floating(column.type) and np.any((values := column.to_numpy()) != np.floor(values)):
+        return no_names
+    is_name = is_text(column.type) or is_number_type(column.type)
+    return column if is_name and not column.null_count else no_names
+
+
+def _share_repeated(counts: NDArray[np.intp]) -> float:
+    return float(counts[counts > 1].sum() / counts.sum())
+
+
+def _are_names(cells: Cells, column: pa.ChunkedArray) -> bool:
+    """Return whether the values of a column repeat as names do."""
+    if is_text(column.type):
+        if cells.written and cells.floats is not None:  # of more digits than numbers have
+            return True
+        with suppress(ColumnError):  # numbers in several forms
+            _, words = find_number_form(cells.known)
+            return len(words) > len(cells.known) / 2 and not LOOKS_LIKE_DATE.match(cells.known[0])
+        return False
+    x = np.asarray(column.to_numpy(), np.float64)
+    values, counts = np.unique(x, return_counts=True)
+    if len(values) >= MIN_FILLED * (values[-1] - values[0] + 1):
+        return bool(1 + np.count_nonzero(np.diff(x)) == len(values))
+    repeated = values[counts > 1]
+    if any(np.mean(repeated % base == 0) >= share for base, share in MIN_ROUND):
+        return False
+    pairs = counts * (counts - 1) // 2
+    ordered = np.sort(x)
+    until = np.searchsorted(ordered, ordered + MAX_NEAR, side="right")
+    near = int((until - np.arange(1, len(x) + 1)).sum() - pairs.sum())
+    return bool(pairs.sum() - pairs.max() >= MIN_TIMES * near / (2 * MAX_NEAR))
