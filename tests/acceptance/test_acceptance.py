@@ -62,14 +62,3 @@ def test_a_field_of_a_claim_that_is_absent_is_null() -> None:
     for now in ({"quantity": "error", "bound": None}, {"quantity": "error"}):
         (line,) = acceptance.compare({"r": {"claims": [claim]}}, {"r": {"claims": [now]}}, True, "groups")
         assert line == "groups: r: claims[0 error]: bound\n   was 1.0\n   now null"
-
-
-def test_lists_in_common_are_written_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(acceptance, "FILE", tmp_path / "recorded.json")
-    run = {"statements": ["proven"], "assumptions": ["independent rows"], "not_covered": ["other sources"]}
-    content = {
-        "cases": {"a": {"1: run": {"exit": 0}, "r": run, "s": run}, "b": {"1: call": "changed", "r": run}}
-    }
-    acceptance.write_recorded(content)
-    assert acceptance.FILE.read_text().count("independent rows") == 1
-    assert acceptance.read_recorded.__wrapped__() == content

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import typer
 from scipy.stats import binom
 
 from ckcv_ray import Execution, Job, Task
@@ -48,28 +47,15 @@ def test_a_source_gives_rows_and_weighted_patterns(name: str) -> None:
     assert fresh.X.shape[1] == rows.X.shape[1]
 
 
+# Truths
+
+
 @pytest.mark.parametrize("name", ["eight", "constant", "flipped_refit", "noise", "rare", "twonorm", "visits"])
 def test_learning_rows_have_the_classes_of_new_patterns(name: str) -> None:
     source, rng = SOURCES[name], np.random.default_rng(1)
     n, share = 30_000, source.fresh(rng).weight[:, 1].sum()
     standard_error = np.sqrt(share * (1 - share) / (n / 5))
     assert np.mean(source.draw(n, rng).y > 0) == pytest.approx(share, abs=5 * standard_error + 1e-12)
-
-
-def test_sources_break_what_they_are_made_to_break() -> None:
-    """Rates are just above what no error excludes; related rows are equal, or nearly, and share a label."""
-    for name, m in {"constant": 66, "flipped_refit": 100}.items():
-        rate = SOURCES[name].fresh(np.random.default_rng(0)).weight.min(axis=1).sum()
-        assert binom.cdf(0, m, rate) < 0.05 < binom.cdf(0, m, rate * (1 - 1e-6))
-    rng = np.random.default_rng(0)
-    visits, grouped = SOURCES["visits"].draw(300, rng), SOURCES["grouped"].draw(300, rng)
-    assert len(np.unique(SOURCES["tripled"].draw(60, rng).X, axis=0)) == 20
-    assert np.all(visits.y.reshape(60, 5) == visits.y[::5, None])
-    assert grouped.groups is not None
-    assert np.bincount(grouped.groups).tolist() == [5] * 60
-
-
-# Truths
 
 
 @pytest.mark.parametrize("setting", [Setting("crescents", 60), Setting("ringnorm", 60), EIGHT], ids=str)
@@ -177,9 +163,3 @@ def test_the_job(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch
     tables = capsys.readouterr().out
     assert tables.count("eight:60") == 2
     assert "0 false more often than they may be" in tables
-
-
-@pytest.mark.parametrize("text", ["twonorm", "nothing:100", "twonorm:", "twonorm:1e3", ""])
-def test_settings_are_checked(text: str) -> None:
-    with pytest.raises(typer.BadParameter, match="SOURCE:ROWS"):
-        chosen(text)

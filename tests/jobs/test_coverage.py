@@ -1,7 +1,6 @@
 """The jobs that count misses of intervals, false claims and false alarms: their truths and figures."""
 
 import json
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -9,20 +8,11 @@ import typer
 
 from ckcv_ray.validation import Limits
 from jobs.paper import cells, interval_coverage, live_streams
-from jobs.paper.interval_coverage import Line, Run, compute_run, summarize
-from jobs.paper.live_streams import judge_block, judge_scene
-from jobs.paper.number_coverage import CLIP, GROUPS, NOISES, SHARE, check_claims, draw_table, measure_noise
-from jobs.paper.sources import Setting
+from jobs.paper.interval_coverage import Line, Run, summarize
+from jobs.paper.live_streams import judge_scene
+from jobs.paper.number_coverage import CLIP, GROUPS, SHARE, check_claims
 
 # Watched streams
-
-
-def test_a_block_depends_on_its_scene_and_number_alone() -> None:
-    first, excluded = judge_block("quiet", 3, 200)
-    again, _ = judge_block("quiet", 3, 200)
-    assert np.array_equal(first, again)
-    assert excluded.shape == first.shape == (live_streams.BLOCK,)
-    assert not np.array_equal(judge_block("at once", 0, 300)[0], judge_block("at once", 1, 300)[0])
 
 
 def test_false_alarms_and_labels_until_one_are_counted() -> None:
@@ -64,14 +54,6 @@ def few_procedures(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(interval_coverage, "PROCEDURES", few)
 
 
-def test_a_run_depends_on_its_setting_and_number_alone() -> None:
-    first = compute_run(Setting("noise", 60), 0)
-    assert compute_run(Setting("noise", 60), 0) == first
-    assert compute_run(Setting("noise", 60), 1) != first
-    assert list(first.errors.values()) == pytest.approx([0.5] * 3)  # a coin decides the labels
-    assert all(low < high for low, high in first.intervals.values())
-
-
 def test_misses_are_of_the_mean_and_of_the_model() -> None:
     name = "holdout:0.3 clopper_pearson"
     errors = [{0.7: 0.2, 0.9: 0.2, 1.0: 0.1}, {0.7: 0.4, 0.9: 0.4, 1.0: 0.35}]  # means of 0.3
@@ -86,30 +68,7 @@ def test_misses_are_of_the_mean_and_of_the_model() -> None:
     assert found["kfold:10 corrected_t"] == pytest.approx({"mean": 0.0, "model": 0.0, "width": 100.0})
 
 
-def test_settings_are_told_apart(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    def in_this_process(workers: int, mp_context: object) -> ThreadPoolExecutor:
-        return ThreadPoolExecutor(1)
-
-    monkeypatch.setattr(interval_coverage, "ProcessPoolExecutor", in_this_process)
-    interval_coverage.main("noise:60,eight:60", runs=2, workers=1, as_json=True)
-    found = json.loads(capsys.readouterr().out)
-    assert list(found) == ["noise:60", "eight:60"]
-    assert all(0 <= cell["mean"] <= 100 for one in found.values() for cell in one.values())
-    interval_coverage.main("noise:60", runs=1, workers=1, as_json=False)
-    assert "missed model, %" in capsys.readouterr().out
-
-
 # Claims about numbers
-
-
-@pytest.mark.parametrize("noise", NOISES)
-def test_a_table_is_drawn_from_its_noise_alone(noise: str) -> None:
-    table = draw_table(noise, 50, np.random.default_rng(1))
-    again = draw_table(noise, 50, np.random.default_rng(1))
-    assert table.X.shape == (len(table.y), 3)
-    assert len(np.unique(table.groups)) == 50
-    assert (len(table.y) > 50) == (noise == GROUPS)
-    assert all(np.array_equal(*pair) for pair in zip(table, again, strict=True))
 
 
 def test_a_claim_is_compared_with_the_truth_for_its_own_models() -> None:
@@ -132,9 +91,3 @@ def test_of_groups_the_mean_error_of_a_group_is_claimed() -> None:
     for name, checked in found.items():
         assert "new group's rows" in checked.claim.statement, name
         assert checked.is_false == (checked.truth > checked.claim.bound)
-
-
-def test_no_claim_is_false_too_often() -> None:
-    cells = measure_noise("student t, 2.5 degrees", 4)
-    assert {cell.runs for cell in cells} == {4}
-    assert not any(cell.fails(1e-6) for cell in cells)

@@ -10,13 +10,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from importlib.metadata import packages_distributions
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-import ray
 from learner_contract import same_files
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -122,18 +120,6 @@ def test_a_run_joins_the_given_cluster(head: Head, tmp_path: Path) -> None:
         assert same_files(tmp_path / name, tmp_path / "local")
 
 
-def test_a_run_joins_the_cluster_of_this_session(ray_session: None, tmp_path: Path) -> None:
-    """Its processes compute, and it goes on when the run has left it."""
-    environment = os.environ | {"RAY_ADDRESS": ray.get_runtime_context().gcs_address}
-    command = [*RUN, "--backend", "ray", "--out", str(tmp_path / "joined")]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    workers = json.loads((tmp_path / "joined" / "execution.json").read_text())["workers"]
-    assert workers == ray.cluster_resources()["CPU"]
-    local(tmp_path / "local")
-    assert same_files(tmp_path / "joined", tmp_path / "local")
-
-
 def test_a_night_as_a_ray_job_is_submitted_once(head: Head, tmp_path: Path) -> None:
     """The submission id of the night is the lock; complete runs use the cluster."""
     submit = [RAY, "job", "submit", "--address", head.jobs, "--submission-id", "nightly-first"]
@@ -150,15 +136,6 @@ def test_a_night_as_a_ray_job_is_submitted_once(head: Head, tmp_path: Path) -> N
     (part,) = (tmp_path / "history").iterdir()
     figures = json.loads(part.read_text())["figures"]
     assert {figure["group"] for figure in figures} == {"overhead"}
-
-
-def test_no_job_has_the_name_of_a_package() -> None:
-    """Python searches the folder of the script first; numba, for one, imports coverage if it is installed."""
-    installed = sys.stdlib_module_names | packages_distributions().keys()
-    found = [*(ROOT / "jobs").rglob("*.py"), *(file for file in (ROOT / "jobs").iterdir() if file.is_dir())]
-    names = {file.stem for file in found} - {"__init__", "__main__"}
-    assert {"run_study", "chaos", "nightly", "nights"} <= names
-    assert not names & installed
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda file: str(file.relative_to(ROOT)))

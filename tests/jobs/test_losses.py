@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from ckcv_ray import Execution, Job, Study, TestRows
-from ckcv_ray.learners.svm.model import UNDECIDED_WIDTH
 from ckcv_ray.runs.run import run_job
 from jobs.paper import losses
 from jobs.paper.losses import clipped_linear, ramp
@@ -34,14 +33,6 @@ def test_the_losses_are_above_the_errors_they_bound(z):
     assert np.all((ramp(z) >= 0) & (clipped_linear(z) <= 1))
 
 
-@given(margins)
-@repeatable
-def test_ramp_is_the_error_of_the_random_label(f):
-    positive = np.clip((1 + f) / 2, 0, 1)
-    np.testing.assert_allclose(ramp(f), 1 - positive, atol=1e-15)  # rows of class +1
-    np.testing.assert_allclose(ramp(-f), positive, atol=1e-15)
-
-
 @pytest.fixture(scope="module")
 def result():
     study = Study.paper(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), k=(3, 4), n_splits=6)
@@ -52,11 +43,6 @@ def result():
 def row(result):
     fresh = blobs(400, seed=1)
     return losses.measure(result, TestRows(fresh.X, fresh.y))
-
-
-def test_margins_are_those_of_the_counted_errors(result):
-    for z, member in zip(losses.estimate_margins(result), result.ensemble.members, strict=True):
-        assert np.sum(z <= UNDECIDED_WIDTH) == sum(member.errors)
 
 
 def test_counts_with_clopper_pearson_are_the_papers_figure(result, row):

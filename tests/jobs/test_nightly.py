@@ -1,28 +1,22 @@
 """The nightly benchmark on fake measurements: what raises an alarm and what does not."""
 
-import errno
 import json
 import math
-import os
 import re
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from filelock import FileLock
 from s3_server import S3Server
 from stores import BUCKET
 from typer.testing import CliRunner
 
-from ckcv_ray.errors import InputError
-from ckcv_ray.storage import files
 from jobs.nightly import __main__ as command
 from jobs.nightly import figures as nightly_figures
 from jobs.nightly.figures import PLANS, Figure, Plan, Role
-from jobs.nightly.nights import FLOOR, LEAST, PAGE, WINDOW, Night, allowed, judge
+from jobs.nightly.nights import LEAST, PAGE, WINDOW, allowed
 
 Run = Callable[..., tuple[int, dict[str, Any]]]
 draw_trend = command.draw_trend
@@ -194,32 +188,6 @@ def test_an_existing_night_is_judged_again_and_not_measured(night: Run, tmp_path
     assert {file: file.read_bytes() for file in (tmp_path / "history").iterdir()} == before
 
 
-def test_two_nights_at_once_do_not_both_write(night: Run, tmp_path: Path) -> None:
-    (tmp_path / "history").mkdir()
-    with FileLock(tmp_path / ".lock"):
-        check_refused(night, 4, "in use by another run")
-    (tmp_path / "history" / ".x.json-abc.tmp").write_text("half")  # of a night that was killed
-    assert night(figures())[0] == night(figures())[0] == 0
-
-
-DAMAGE: dict[str, Callable[[Path], object]] = {
-    "truncated": lambda file: file.write_bytes(file.read_bytes()[:-20]),
-    "empty": lambda file: file.write_bytes(b""),
-    "copied": lambda file: file.with_name("copy.json").write_bytes(file.read_bytes()),
-    "strange": lambda file: (file.parent / "notes.txt").write_text("mine"),
-    "another table": lambda file: file.write_text("{}"),
-}
-
-
-@pytest.mark.parametrize("how", DAMAGE)
-def test_a_damaged_part_is_named(how: str, night: Run, tmp_path: Path) -> None:
-    night(figures())
-    night(figures())
-    DAMAGE[how](tmp_path / "history" / "night-00.json")
-    bad = {"copied": "copy.json", "strange": "notes.txt"}.get(how, "night-00.json")
-    check_refused(night, 4, bad)
-
-
 def test_the_page_loads_nothing_and_draws_every_number(
     night: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -257,19 +225,6 @@ def test_a_history_has_a_single_plan(night: Run) -> None:
     check_refused(night, 2, "this history has the plan 'tiny'", "--plan", "generators")
 
 
-def test_a_full_disk_is_not_an_alarm(night: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(final: Path, content: bytes) -> None:
-        if final.name == PAGE:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(final))
-        write(final, content)
-
-    write = files.write_atomically
-    monkeypatch.setattr(files, "write_atomically", full)
-    check_refused(night, 2, "nightly.html: No space left", found=figures())
-    monkeypatch.undo()
-    assert night(None, "--night", "night-00")[0] == 0, "the night exists, and its page can be written"
-
-
 ADDRESS = f"s3://{BUCKET}/nightly"
 
 
@@ -284,13 +239,6 @@ def test_nights_in_a_bucket_are_those_on_a_disk(night: Run, s3: S3Server) -> Non
     assert night(None, "--night", "d", "--out", ADDRESS)[0] == 1
 
 
-def test_without_git_the_commit_is_required(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    assert re.fullmatch(r"[0-9a-f]{40}(-dirty)?", command.commit_here())
-    monkeypatch.setattr(command, "ROOT", tmp_path)
-    with pytest.raises(InputError, match="--commit"):
-        command.commit_here()
-
-
 @pytest.mark.parametrize("nights", range(LEAST, WINDOW + 1))
 def test_an_unchanged_figure_is_quiet_and_a_fifth_is_detected(nights: int) -> None:
     """As ``allowed`` says of a spread of 2 %: rates of 20 000 simulated histories, to 4 standard errors."""
@@ -302,28 +250,3 @@ def test_an_unchanged_figure_is_quiet_and_a_fifth_is_detected(nights: int) -> No
     found = ((1 + slower) * 1.2 - 1 > limits[:, None]).all(axis=1).mean()
     assert alarms < 0.001 + 4 * math.sqrt(0.001 / tries)
     assert found > 0.95 - 4 * math.sqrt(0.05 / tries)
-
-
-def test_a_threshold_follows_the_spread_and_never_exceeds_the_one_requested() -> None:
-    steady, restless = [100.0] * 10, [90.0, 110.0] * 5
-    assert allowed(steady, 0.15) == FLOOR
-    assert allowed(steady, 0.04) == 0.04
-    assert allowed(restless, 0.15) == 0.15
-    assert FLOOR < allowed([99.0, 101.0] * 5, 0.15) < allowed([98.5, 101.5] * 5, 0.15) < 0.15
-    assert allowed([99.0, 100.0, 101.0], 1.0) > allowed([99.0, 100.0, 101.0] * 3, 1.0), (
-        "fewer nights are less certain"
-    )
-
-
-def test_the_median_is_that_of_ten_nights() -> None:
-    speeds = (10.0, 10.0, *range(96, 105), 500.0, 100.5)
-    began = [datetime(2026, 8, 1 + i, tzinfo=UTC) for i in range(len(speeds))]
-    nights = [
-        Night(f"{when:%d}", when, "abc", "1", "tiny", MACHINE, tuple(figures(speed)))
-        for when, speed in zip(began, speeds, strict=True)
-    ]
-    verdict = judge(nights, "13", 0.15)
-    assert verdict.compared == tuple(f"{day:02d}" for day in range(3, 13))
-    assert (verdict.lines[0].median, verdict.lines[0].before, verdict.alarms) == (100.5, 10, ())
-    assert len(verdict.lines[0].values) == 13, "the trend shows all of them"
-    assert judge(nights, "04", 0.15).lines[0].median == 10.0, "a night is compared with those before it"

@@ -1,6 +1,5 @@
 """The benchmark of every night as it runs, and how it is scheduled."""
 
-import configparser
 import os
 import re
 import shlex
@@ -22,16 +21,6 @@ from jobs.nightly.figures import PLANS, Role
 
 ROOT = Path(__file__).resolve().parents[2]
 SCHEDULE = ROOT / "docs" / "nightly"
-
-
-@pytest.mark.parametrize("group", ["studies", "solver"])
-def test_the_benchmarks_give_the_same_answers_again(group: str) -> None:
-    found, again = (nightly_figures.measure(PLANS["tiny"], [group], 1) for _ in range(2))
-    assert {figure.role for figure in found} == {Role.RATIO, Role.EXACT, Role.SHOWN}
-    assert all(one.value and one.value > 0 for one in found if one.role == Role.RATIO)
-    assert [one for one in found if one.role == Role.EXACT] == [
-        one for one in again if one.role == Role.EXACT
-    ]
 
 
 def test_complete_runs_on_ray_give_figures(ray_session: None) -> None:
@@ -69,24 +58,6 @@ def test_the_crontab_runs_the_job() -> None:
     assert when == ["30", "2", "*", "*", "*"]
     assert "%" not in command, "cron takes it for the end of a line"
     assert options_known(shlex.split(command))
-
-
-def unit(name: str) -> configparser.ConfigParser:
-    parsed = configparser.ConfigParser(interpolation=None)
-    parsed.optionxform = str  # type: ignore[assignment, method-assign]
-    parsed.read(SCHEDULE / name)
-    return parsed
-
-
-def test_the_systemd_units_run_the_job() -> None:
-    service, timer = unit("ckcv-nightly.service"), unit("ckcv-nightly.timer")
-    assert service["Service"]["Type"] == "oneshot"
-    words = shlex.split(service["Service"]["ExecStart"])
-    assert words[0].startswith(service["Service"]["WorkingDirectory"])
-    assert options_known(words)
-    assert f"/var/lib/{service['Service']['StateDirectory']}" in words
-    assert timer["Timer"]["OnCalendar"] == "*-*-* 02:30:00 UTC"
-    assert timer["Install"]["WantedBy"] == "timers.target"
 
 
 def test_the_cron_job_submits_under_the_id_of_the_night(tmp_path: Path) -> None:
