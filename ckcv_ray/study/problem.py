@@ -750,7 +750,7 @@ def _with_folds(study: Study, n: int, unit: str) -> Study:
     check_folds("report_k", study.search.report_k, n, unit)
     assert isinstance(study.resampling, CertifiableFolds)
     settings = sum(study.learner.space.lengths)
-    resampling = study.resampling.choose_k(n, settings, study.delta).canonical(n, unit)
+    resampling = study.resampling.canonical(n, settings, study.delta, unit)
     for k in study.search.report_k:
         if resampling.k is not None and k not in resampling.k:
             asked = ",".join(map(str, resampling.k))

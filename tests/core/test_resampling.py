@@ -13,18 +13,24 @@ from scipy import stats
 
 from ckcv_ray.core.bounds.binomial import clopper_pearson
 from ckcv_ray.core.draws import Draws, draw_members, hold_out, order_held_out, seed_members
-from ckcv_ray.core.resampling.base import FoldSize, Split
-from ckcv_ray.core.resampling.complete import (
-    Complete,
-    Rotation,
-    count_complete,
-    split_complete,
-    split_rotation,
-)
+from ckcv_ray.core.resampling.base import FoldSize, Split, Strata
+from ckcv_ray.core.resampling.complete import Complete, Rotation
 from ckcv_ray.errors import InputError
 
 repeatable = settings(derandomize=True, deadline=None, max_examples=limit_examples(200))
 rows_and_folds = st.integers(3, 80).flatmap(lambda n: st.tuples(st.just(n), st.integers(3, n)))
+
+
+def count_complete(n, k, n_splits):
+    return Complete((k,), n_splits).fold_sizes(n)[0].n_splits
+
+
+def take_split(resampling, n, number, seed):
+    return resampling.split(Strata(n), resampling.fold_sizes(n)[0], number, Draws(seed))
+
+
+def split_complete(n, k, number, n_splits, seed):
+    return take_split(Complete((k,), n_splits), n, number, seed)
 
 
 def as_sets(split):
@@ -37,7 +43,7 @@ def test_every_split_is_an_ascending_partition_of_the_stated_sizes(shape, n_spli
     n, k = shape
     m = n // k
     number = data.draw(st.integers(0, count_complete(n, k, n_splits) - 1))
-    split = split_complete(n, k, number, n_splits, Draws(seed))
+    split = split_complete(n, k, number, n_splits, seed)
     assert isinstance(split, Split)
     assert [len(part) for part in split] == [n - 2 * m, m, m]
     assert sorted(np.concatenate(split).tolist()) == list(range(n))
@@ -53,7 +59,7 @@ def test_folds_of_equal_size_are_one_procedure(n, n_splits):
     seen = {}
     for k in range(3, n + 1):
         mine = [
-            as_sets(split_complete(n, k, i, n_splits, Draws(7)))
+            as_sets(split_complete(n, k, i, n_splits, 7))
             for i in range(min(20, count_complete(n, k, n_splits)))
         ]
         first = seen.setdefault(n // k, (mine, count_complete(n, k, n_splits)))
@@ -71,7 +77,7 @@ def test_all_splits_are_taken_where_they_are_few(n, k, total):
     assert len(every) == total
     for n_splits in (total, total + 1, 10**6):
         assert count_complete(n, k, n_splits) == total
-        taken = [as_sets(split_complete(n, k, i, n_splits, Draws(0)))[1:] for i in range(total)]
+        taken = [as_sets(split_complete(n, k, i, n_splits, 0))[1:] for i in range(total)]
         assert taken == sorted(every)
 
 
@@ -79,7 +85,7 @@ def test_one_split_fewer_than_all_is_drawn_from_the_seed():
     assert count_complete(6, 4, 29) == 29
     for n_splits, different in ((29, 20), (30, 1)):  # all thirty need no seed
         per_seed = {
-            tuple(as_sets(split_complete(6, 4, i, n_splits, Draws(seed))) for i in range(n_splits))
+            tuple(as_sets(split_complete(6, 4, i, n_splits, seed)) for i in range(n_splits))
             for seed in range(20)
         }
         assert len(per_seed) == different
@@ -91,7 +97,7 @@ def test_drawn_splits_are_uniform_over_all_that_exist():
     tally = {}
     for seed in range(150):
         for i in range(29):
-            split = as_sets(split_complete(6, 4, i, 29, Draws(seed)))
+            split = as_sets(split_complete(6, 4, i, 29, seed))
             tally[split] = tally.get(split, 0) + 1
     assert len(tally) == 30
     assert stats.chisquare(list(tally.values())).pvalue > 1e-6
@@ -101,8 +107,7 @@ def test_neighbouring_splits_and_sizes_are_independent():
     """Overlaps of select sets are hypergeometric: sums over 1000 pairs stay within 5 standard deviations."""
     n, draws = 30, 1000
     select = {
-        k: [set(split_complete(n, k, i, draws, Draws(3)).select.tolist()) for i in range(draws)]
-        for k in (5, 6)
+        k: [set(split_complete(n, k, i, draws, 3).select.tolist()) for i in range(draws)] for k in (5, 6)
     }
     neighbours = sum(len(a & b) for a, b in zip(select[5][:-1:2], select[5][1::2], strict=True))
     sizes = sum(len(a & b) for a, b in zip(select[5], select[6], strict=True))
@@ -117,7 +122,7 @@ def test_neighbouring_splits_and_sizes_are_independent():
 def test_rotation_gives_every_fold_every_part_once(shape, seed):
     n, k = shape
     m = n // k
-    splits = [split_rotation(n, k, i, Draws(seed)) for i in range(k)]
+    splits = [take_split(Rotation((k,)), n, i, seed) for i in range(k)]
     for i, split in enumerate(splits):
         train, select, estimate = as_sets(split)
         assert sorted(train + select + estimate) == list(range(n))
@@ -184,14 +189,13 @@ def test_a_million_rows_have_about_2000_sizes_that_are_soon_found():
 @pytest.mark.parametrize("kind", [Complete, Rotation])
 def test_3_to_n_has_one_canonical_form_and_k_is_inside_it(kind):
     for n in (6, 7, 30):
-        assert kind(tuple(range(3, n + 1))).canonical(n) == kind().canonical(n) == kind()
-        assert kind(tuple(range(3, n + 1))).canonical(n + 1).k == tuple(range(3, n + 1))
-        assert kind((3, n)).canonical(n).k == (3, n)
-    for k in (0, 1, 2, 401, 10**6):
+        assert kind(tuple(range(3, n + 1))).canonical(n, 9, 0.05) == kind().canonical(n, 9, 0.05) == kind()
+        assert kind(tuple(range(3, n + 1))).canonical(n + 1, 9, 0.05).k == tuple(range(3, n + 1))
+    for k in (0, 2, 401):
         with pytest.raises(
             InputError, match=rf"^k={k} is outside 3\.\.400: there are 400 rows to learn from$"
         ):
-            kind((3, k)).canonical(400)
+            kind((3, k)).canonical(400, 9, 0.05)
 
 
 # auto: the numbers of folds that suit the number of units
@@ -199,12 +203,11 @@ def test_3_to_n_has_one_canonical_form_and_k_is_inside_it(kind):
 auto = st.tuples(st.integers(1_301, 10**6), st.integers(1, 5_000), st.floats(1e-6, 0.5))
 
 
-@pytest.mark.parametrize("n", [3, 4, 100, 1_299, 1_300])
-@pytest.mark.parametrize("settings_compared", [1, 143, 10**6])
-def test_auto_takes_every_k_of_up_to_1300_units(n, settings_compared):
-    for kind in (Complete, Rotation):
-        assert kind("auto").choose_k(n, settings_compared, 0.05) == kind(None)
-        assert kind("auto").choose_k(1_301, settings_compared, 0.05) != kind(None)
+@pytest.mark.parametrize("kind", [Complete, Rotation])
+def test_auto_takes_every_k_of_up_to_1300_units(kind):
+    for n, compared in ((3, 1), (100, 10**6), (1_300, 143)):
+        assert kind("auto").canonical(n, compared, 0.05) == kind(None)
+        assert kind("auto").canonical(1_301, compared, 0.05) != kind(None)
 
 
 @given(auto)
@@ -212,7 +215,7 @@ def test_auto_takes_every_k_of_up_to_1300_units(n, settings_compared):
 def test_the_ladder_of_auto_ascends_by_a_tenth_until_no_bound_could_be_below_a_twentieth(asked):
     """Of m rows without an error the bound is 1 - (delta / settings)^(1 / m), at most -ln(...) / m."""
     n, compared, delta = asked
-    ladder = Complete("auto").choose_k(n, compared, delta).k
+    ladder = Complete("auto").canonical(n, compared, delta).k
     assert ladder[:8] == tuple(range(3, 11))
     last = ladder[-1]
     following = [*ladder[1:], last + max(1, last // 10)]
@@ -222,24 +225,3 @@ def test_the_ladder_of_auto_ascends_by_a_tenth_until_no_bound_could_be_below_a_t
         assert clopper_pearson(0, n // last, delta / compared) <= 0.05 * (n / last) / (n // last)
     assert following[-1] > 10
     assert log(compared / delta) / (n / following[-1]) > 0.05
-
-
-def test_auto_depends_on_units_settings_and_delta_and_never_shrinks_with_more_units():
-    def last(*asked):
-        return Rotation("auto").choose_k(*asked).k[-1]
-
-    ends = [last(n, 143, 0.05) for n in (1_301, 5_000, 20_000, 200_000, 10**6)]
-    assert ends == sorted(ends)
-    assert ends[0] == 10 < ends[-1]
-    assert max(last(20_000, 10**6, 0.05), last(20_000, 143, 1e-6)) <= last(20_000, 143, 0.05)
-
-
-def test_a_resampling_with_auto_says_who_chooses():
-    for kind in (Complete, Rotation):
-        assert kind("auto").canonical(50) == kind("auto")
-        with pytest.raises(InputError, match=r"^k=auto stands for numbers of folds that Problem\.of chooses"):
-            kind("auto").fold_sizes(50)
-        assert kind((3, 4)).choose_k(5_000, 1, 0.05) == kind((3, 4))
-        assert kind(None).choose_k(5_000, 1, 0.05) == kind(None)
-        with pytest.raises(InputError, match=r"^k="):
-            kind("most")

@@ -1,6 +1,7 @@
 """Runs that minimise something other than the bound on the error: balanced, cost, mean_error."""
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from sklearn.svm import SVC
 
 from ckcv_ray import Job, Study, Task
 from ckcv_ray.core.draws import Draws
-from ckcv_ray.core.resampling.complete import split_complete, split_rotation
+from ckcv_ray.core.resampling.base import Strata
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.study.problem import Problem
 
@@ -67,13 +68,10 @@ def algorithm_1(study: Study, task: Task) -> Found:
             for C in study.learner.C:
                 l_ms = l_ee = 0.0
                 counts = []
-                turns = study.resampling.name == "rotation"
-                splits = k if turns else study.resampling.n_splits
+                (size,) = replace(study.resampling, k=(k,)).fold_sizes(task.n)
+                splits, draws = size.n_splits, Draws(study.seed, task.salt)
                 for i in range(splits):
-                    given = (i,) if turns else (i, study.resampling.n_splits)
-                    split = (split_rotation if turns else split_complete)(
-                        task.n, k, *given, Draws(study.seed, task.salt)
-                    )
+                    split = study.resampling.split(Strata(task.n), size, i, draws)
                     l_ms += judge(study, task, C, gamma, split.train, split.select)[0]
                     both = np.sort(np.concatenate([split.train, split.select]))
                     estimate, errors = judge(study, task, C, gamma, both, split.estimate)

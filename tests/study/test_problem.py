@@ -244,7 +244,7 @@ def test_rows_that_are_held_out_do_not_count_among_those_to_learn_from():
     assert few.study == Study.paper(**QUICK, certify="holdout").replace(**few.study.options())
     assert few.study.resampling == Complete()
     n, n_settings = many.task.n_units, many.n_settings
-    assert many.study.resampling == Complete("auto").choose_k(n, n_settings, 0.05)
+    assert many.study.resampling == Complete("auto").canonical(n, n_settings, 0.05)
     assert few.study.search == many.study.search == Race()
 
 

@@ -14,7 +14,8 @@ from sklearn.svm import SVC
 from ckcv_ray import GaussianSVM, Task
 from ckcv_ray.core.draws import Draws
 from ckcv_ray.core.measures import UNDECIDED as NEITHER
-from ckcv_ray.core.resampling.complete import split_complete
+from ckcv_ray.core.resampling.base import Strata
+from ckcv_ray.core.resampling.complete import Complete
 from ckcv_ray.learners.base import STATUSES, Status
 from ckcv_ray.learners.steps import compute_weights
 from ckcv_ray.learners.svm import blocks, kernels, trainer
@@ -46,7 +47,8 @@ def block_of(learner, task, train, score):
 
 
 def a_split(task):
-    return split_complete(task.n, 4, 0, 4, Draws(0))
+    (size,) = Complete((4,)).fold_sizes(task.n)
+    return Complete((4,), 4).split(Strata(task.n), size, 0, Draws(0))
 
 
 def winner_of(n_classes, f):
