@@ -27,13 +27,13 @@ from ckcv_ray.engine.recorder import make_queue
 from ckcv_ray.engine.worker import may_end_process
 from ckcv_ray.errors import RunError, duration, format_percent, pluralize
 from ckcv_ray.records.record import Outcome
-from ckcv_ray.study.parts import MIN_HELD_OUT, Paper
+from ckcv_ray.study.parts import Paper
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.study.study import Study, check_kind
-from ckcv_ray.tables.roles import MIN_CLASSES
 from ckcv_ray.tables.task import Task
 from ckcv_ray.validation import MOST, Index, Values, integer, sequence
 
+GOLDEN_RATIO = (1 + 5**0.5) / 2
 MAX_UNLEARNED = 0.05  # probability that a class is never learned, from which on it is said
 FEW_PATHS = 3  # that could follow the first one
 FEWEST_ROWS_SHARE = 1 / 4  # of the time, that trying all paths on the fewest rows may take
@@ -78,7 +78,7 @@ class Trial:
         self.costs = np.array([problem.weigh(position) for position in self.positions])[:, of_paths]
         self.seconds, self.tried = np.full(self.costs.shape, nan), np.zeros(self.costs.shape, np.bool_)
         each = (np.flatnonzero(of_paths == learner) for learner in range(len(problem.learners)))
-        self.paths = [mine[reverse_bits(len(mine))] for mine in each]
+        self.paths = [mine[spread(len(mine))] for mine in each]
 
     def run(self) -> Iterator[Outcome]:
         """Evaluate paths of each learner, in an equal share of the time."""
@@ -183,11 +183,9 @@ class Trial:
         )
 
 
-def reverse_bits(n: int) -> list[int]:
-    """Return 0 .. n-1 in bit-reversed order, in which every prefix covers the range."""
-    bits = max(1, (n - 1).bit_length())
-    order = sorted(range(1 << bits), key=lambda i: int(f"{i:0{bits}b}"[::-1], 2))
-    return [i for i in order if i < n]
+def spread(n: int) -> Index:
+    """Return 0 .. n-1 in an order of which every prefix covers the range."""
+    return np.argsort(np.arange(n) * GOLDEN_RATIO % 1.0)
 
 
 TRIAL_SECONDS = 2.0
@@ -455,7 +453,7 @@ def _singly(unit: Unit, problem: Problem) -> Iterator[Unit]:
 
     One path of every learner comes first.
     """
-    order = reverse_bits(len(unit.paths))
+    order = spread(len(unit.paths))
     learners = problem.learner_of_paths[[unit.paths[i][0] for i in order]]
     first = np.unique(learners, return_index=True)[1]
     later = np.setdiff1d(np.arange(len(order)), first)
@@ -482,36 +480,17 @@ def describe_rare_classes(task: Task, held: int) -> list[str]:
     if len(lone):
         said.append(
             f"rare: {task.target.name_classes(lone, units, unit)}; where a class of one {unit} is judged, it "
-            "was not learned, and its rows count as wrong: "
-            f"{_offer_to_leave_out(task, lone)}add {unit}s of it"
+            f"was not learned, and its rows count as wrong: add {unit}s of it, or leave it out"
         )
-    if (chance := _find_chance(units, held, n)) > MAX_UNLEARNED:
+    counted = map(np.arange, units)
+    all_held = np.array([np.prod((held - drawn) / (n - drawn)) for drawn in counted])  # probabilities
+    chance = 1 - float(np.prod(1 - all_held[units > 1]))
+    if chance > MAX_UNLEARNED:
         least = MAX_UNLEARNED / len(units)
-        few = [i for i in rarest_first if units[i] > 1 and _hold_all(units[i], held, n) > least]
-        shares = (hundredths / 100 for hundredths in range(100 * held // n, 0, -1))
-        possible = (share for share in shares if int(share * n) >= MIN_HELD_OUT)
-        safe = (share for share in possible if _find_chance(units, int(share * n), n) <= MAX_UNLEARNED)
-        limit = f"(at most {format_percent(MAX_UNLEARNED)})"
-        share = next((f", or --holdout-share {share:g} {limit}" for share in safe), "")
+        few = [i for i in rarest_first if units[i] > 1 and all_held[i] > least]
         said.append(
             f"rare: {task.target.name_classes(few, units, unit)}; with probability {format_percent(chance)} "
             f"all {unit}s of one are among the {held:,} of {n:,} held out, and it is never predicted: before "
-            f"a first run, {_offer_to_leave_out(task, few)}choose --paper, which holds none out{share}"
+            "a first run, choose a smaller --holdout-share, or --paper, which holds none out"
         )
     return said
-
-
-def _offer_to_leave_out(task: Task, classes: Sequence[int] | Index) -> str:
-    it = "it" if len(classes) == 1 else "them"
-    return f"leave {it} out, or " if task.n_classes - len(classes) >= MIN_CLASSES else ""
-
-
-def _find_chance(units: Index, held: int, n: int) -> float:
-    """Return about the probability that a class in several of n units has all of them held out."""
-    return float(1 - np.prod([1 - _hold_all(count, held, n) for count in units if count > 1]))
-
-
-def _hold_all(count: int, held: int, n: int) -> float:
-    """Return the probability that ``count`` given ones of n units are among the ``held``."""
-    drawn = np.arange(count)
-    return float(np.prod((held - drawn) / (n - drawn)))
