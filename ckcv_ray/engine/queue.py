@@ -5,6 +5,7 @@ earlier ones took, which every queue measures in the same way; which units are l
 """
 
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice, takewhile
 from math import inf
@@ -84,59 +85,6 @@ def choose_batch_seconds(left: float, workers: int, least: float, waiting: float
 def shortest(workers: int, least: float) -> float:
     """Return ``least``, or the time that a batch for each of the workers takes the driver if longer."""
     return max(least, workers * OWN_SECONDS)
-
-
-def fill(units: Iterator[Unit], seconds_of: Callable[[Unit], float], seconds: float) -> Batch:
-    """Take units for about ``seconds``, at least one if there is any.
-
-    One more that is as long as the last would be further from it: among many workers those whose last batch
-    is too long by most of a unit keep all others waiting.
-    """
-    batch: list[Unit] = []
-    expected = 0.0
-    for unit in units:
-        batch.append(unit)
-        longer = seconds_of(unit)
-        expected += longer
-        if expected + longer / 2 >= seconds:
-            break
-    return Batch(tuple(batch))
-
-
-class Waiting:
-    """Units that are in no batch yet, in the order in which to issue them.
-
-    Args:
-        units: the units.
-        cost_of: returns the cost of a unit for each learner, (n_learners,).
-        n_learners: number of learners.
-    """
-
-    def __init__(self, units: Iterable[Unit], cost_of: Callable[[Unit], Values], n_learners: int = 1) -> None:
-        self._units, self._cost_of, self._issued = list(units), cost_of, 0
-        self._left: Values = np.zeros((len(self._units) + 1, n_learners))
-        for i, unit in reversed(list(enumerate(self._units))):
-            self._left[i] = self._left[i + 1] + cost_of(unit)
-
-    @property
-    def cost(self) -> Values:
-        """Their cost for each learner, (n_learners,); exactly zero if there are none."""
-        cost: Values = self._left[self._issued]
-        return cost
-
-    def share(self, parts: int) -> tuple[Unit, ...]:
-        """Take one of ``parts`` equal parts of all units there were."""
-        return tuple(islice(self, -(-len(self._units) // parts)))
-
-    def put_back(self, units: Iterable[Unit]) -> "Waiting":
-        """Return what waits if units that were issued have come back; they are the first."""
-        return Waiting([*units, *self], self._cost_of, self._left.shape[1])
-
-    def __iter__(self) -> Iterator[Unit]:
-        """Issue the units, one after the other."""
-        while self._issued < len(self._units):
-            self._issued += 1
-            yield self._units[self._issued - 1]
 
 
 class Rates:
@@ -239,7 +187,7 @@ class Queue(Supply):
         self.rates = Rates(len(problem.learners))
         self.fits = 0
         self.workers = 1
-        self._waiting: Waiting
+        self._waiting: deque[tuple[Unit, Costs]]  # in no batch yet, each with the cost of it and all after it
         self.begin(units)
 
     def follow(self, outcome: Outcome, lost: Sequence[Failure]) -> None:
@@ -253,7 +201,7 @@ class Queue(Supply):
             self.rates.add(outcome.seconds, self.count_cost(outcome), outcome.by_learner)
         self.fits += outcome.fits
         if outcome.left:
-            self._waiting = self._waiting.put_back(outcome.left)
+            self._wait([*outcome.left, *(unit for unit, _ in self._waiting)])
         return new
 
     def failures(self) -> list[Failure]:
@@ -276,8 +224,8 @@ class Queue(Supply):
 
     def begin(self, units: Iterable[Unit]) -> None:
         """Begin with units that are known, after all earlier ones."""
-        self._waiting = Waiting(units, self.problem.cost_of_unit, len(self.rates.cost))
-        self._end = self.rates.cost + self._waiting.cost
+        self._wait(list(units))
+        self._end = self.rates.cost + self._waiting_cost
 
     def plan(self, workers: int, least: float = 0.0) -> Batch:
         """Return the next batch of the known units, in their order.
@@ -286,17 +234,41 @@ class Queue(Supply):
         back what it has not begun after the least seconds of a batch.
         """
         self.workers = workers
-        waiting = self.rates.seconds_for(self._waiting.cost)
+        waiting = self.rates.seconds_for(self._waiting_cost)
         if waiting == inf:
-            return Batch(self._waiting.share(workers), least)
+            return Batch(tuple(islice(self._issue(), -(-self._n_waited // workers))), least)
         seconds = choose_batch_seconds(self.expect_left() or inf, workers, least, waiting)
-        return self.fill(iter(self._waiting), seconds)
+        return self.fill(self._issue(), seconds)
 
     def expect_left(self) -> float:
         """Return the seconds of the known units left for one worker; inf if not yet known."""
         return self.rates.seconds_for(np.maximum(0.0, self._end - self.rates.cost))
 
     def fill(self, units: Iterator[Unit], seconds: float) -> Batch:
-        """Take units for about ``seconds``, at least one if there is any."""
-        cost_of = self.problem.cost_of_unit
-        return fill(units, lambda unit: self.rates.seconds_for(cost_of(unit)), seconds)
+        """Take units for about ``seconds``, at least one if there is any.
+
+        One more that is as long as the last would be further from it: among many workers those whose last
+        batch is too long by most of a unit keep all others waiting.
+        """
+        batch, expected = list[Unit](), 0.0
+        for unit in units:
+            batch.append(unit)
+            longer = self.rates.seconds_for(self.problem.cost_of_unit(unit))
+            expected += longer
+            if expected + longer / 2 >= seconds:
+                break
+        return Batch(tuple(batch))
+
+    def _wait(self, units: Sequence[Unit]) -> None:
+        costs = [self.problem.cost_of_unit(unit) for unit in reversed(units)]
+        self._waiting = deque(zip(units, np.cumsum(costs, axis=0)[::-1], strict=True))
+        self._n_waited = len(units)
+
+    def _issue(self) -> Iterator[Unit]:
+        while self._waiting:
+            yield self._waiting.popleft()[0]
+
+    @property
+    def _waiting_cost(self) -> Costs:
+        """Cost of what waits for each learner, (n_learners,); exactly zero if there is nothing."""
+        return self._waiting[0][1] if self._waiting else np.zeros(len(self.rates.cost))

@@ -2,6 +2,7 @@
 
 from itertools import pairwise
 from math import inf
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
 
@@ -15,7 +16,7 @@ from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.engine import loop
 from ckcv_ray.engine.backend import SerialBackend
 from ckcv_ray.engine.evaluate import share
-from ckcv_ray.engine.queue import Batch, Rates, Waiting, choose_batch_seconds, fill, shortest
+from ckcv_ray.engine.queue import Queue, Rates, choose_batch_seconds, shortest
 from ckcv_ray.engine.recorder import Recorder
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.study.study import Study
@@ -131,41 +132,35 @@ def test_a_batch_is_worth_its_dispatch_and_leaves_to_others_what_they_could_shar
         assert shared <= min(seconds, max(shortest(workers, 0.0), waiting / workers))
 
 
-def make_units(n: int) -> list[Unit]:
-    return [Unit(Stage.SELECT, 0, split, ((0, 1 + split % 3),)) for split in range(n)]
+class Units(Queue):
+    """A queue of n units, each of which takes so many seconds."""
 
+    def __init__(self, n: int, length: float = 1.0) -> None:
+        self.problem: Any = SimpleNamespace(cost_of_unit=lambda unit: np.array([length]))
+        self.rates = Rates()
+        self.begin(Unit(Stage.SELECT, 0, split, ((0, 1),)) for split in range(n))
 
-def cost_of(unit: Unit) -> np.ndarray:
-    return np.array([0.1, 0.3 * unit.split])
-
-
-@given(st.integers(0, 30), st.data())
-def test_units_are_issued_once_in_order_whatever_comes_back(n: int, data: st.DataObject) -> None:
-    waiting, done = Waiting(make_units(n), cost_of, 2), list[Unit]()
-    while len(done) < n:
-        left = [unit for unit in make_units(n) if unit not in done]
-        assert waiting.cost == pytest.approx(sum(map(cost_of, left)), rel=1e-12)
-        batch = fill(iter(waiting), lambda unit: 1.0, data.draw(st.integers(1, 5))).units
-        assert list(batch) == left[: len(batch)]
-        begun = data.draw(st.integers(1, len(batch)))
-        done += batch[:begun]
-        if begun < len(batch):
-            waiting = waiting.put_back(batch[begun:])
-    assert waiting.cost.tolist() == [0.0, 0.0]
-    assert fill(iter(waiting), lambda unit: 1.0, 1.0) == Batch()
+    def progress(self) -> Any:
+        raise NotImplementedError
 
 
 @given(st.integers(1, 30), st.integers(1, 9))
-def test_equal_shares_of_all_units_leave_none(n: int, workers: int) -> None:
-    waiting = Waiting(make_units(n), cost_of, 2)
-    shares = [waiting.share(workers) for _ in range(workers)]
-    assert [unit for share in shares for unit in share] == make_units(n)
+def test_equal_shares_of_all_units_leave_none_and_what_comes_back_is_first(n: int, workers: int) -> None:
+    queue = Units(n)
+    shares = [queue.plan(workers).units for _ in range(workers)]
+    assert [unit.split for share in shares for unit in share] == list(range(n))
     assert max(map(len, shares)) == -(-n // workers)
+    queue.rates.add(1.0, np.array([1.0]))
+    queue._wait(shares[0])
+    assert queue.plan(1).units == shares[0][:1]
+    assert queue.plan(1).units == shares[0][1:2]
 
 
 @given(length=st.floats(0.1, 10), seconds=st.floats(0.1, 10))
 def test_a_batch_is_as_near_to_its_length_as_whole_units_are(length: float, seconds: float) -> None:
     """Else the last batches of many workers are longer than asked by most of a unit, and others wait."""
-    taken = len(fill(iter(make_units(200)), lambda unit: length, seconds).units)
+    queue = Units(200, length)
+    queue.rates.add(1.0, np.array([1.0]))
+    taken = len(queue.fill(queue._issue(), seconds).units)
     nearest = min(range(1, 200), key=lambda n: abs(n * length - seconds))
     assert abs(taken * length - seconds) <= abs(nearest * length - seconds) + 1e-9
