@@ -1,6 +1,7 @@
 """Command predict, and its tables: written to a file or to standard output, and recognised in files."""
 
 from csv import reader
+from io import BytesIO
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -78,7 +79,7 @@ class Output(NamedTuple):
     def write(self, table: pa.Table, folder: RunFolder) -> None:
         """Write predictions."""
         stream: Any = results()
-        sink = pa.output_stream(stream.buffer) if self.out is None else pa.BufferOutputStream()
+        sink = stream.buffer if self.out is None else BytesIO()
         if self.is_csv:
             csv.write_csv(_escape_text(table, self.csv_safe), sink, CSV)
         else:

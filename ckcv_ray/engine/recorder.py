@@ -18,7 +18,6 @@ from ckcv_ray.errors import StoreError
 from ckcv_ray.learners.base import register_instance
 from ckcv_ray.records.record import Failure, Outcome, Records
 from ckcv_ray.storage.execution import Before, Evaluations, Metadata, read_environment
-from ckcv_ray.storage.files import Content
 from ckcv_ray.storage.folder import EXECUTION, FolderPath, RunFolder
 from ckcv_ray.storage.log import Log
 from ckcv_ray.study.problem import Problem
@@ -189,7 +188,7 @@ class Recorder(Supply, Generic[RunQueue]):
         self._unsaved = []
         self._saved_at = monotonic()
 
-    def write_end(self, execution: Mapping[str, object], results: Mapping[str, Content]) -> bool:
+    def write_end(self, execution: Mapping[str, object], results: Mapping[str, bytes]) -> bool:
         """Write results, execution and manifest, which finishes the run; return whether it was.
 
         False if the log may not support them, since they were concluded by another recorder, which died.

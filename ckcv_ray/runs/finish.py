@@ -31,7 +31,7 @@ from ckcv_ray.runs.result import Certified, Result
 from ckcv_ray.runs.scored import Scored, add_row_values, find_kept, summarize_scores, tabulate_settings
 from ckcv_ray.storage import folder
 from ckcv_ray.storage.execution import Before, MeasuredRates, Tested
-from ckcv_ray.storage.files import Content, make_table, to_json
+from ckcv_ray.storage.files import make_table, to_json
 from ckcv_ray.storage.models import FULL, make_model_table
 from ckcv_ray.study.problem import OUTER, Problem
 from ckcv_ray.tables.task import TestRows
@@ -118,10 +118,10 @@ def _write_scores(
     return result if recorder.write_end(execution, make_scores(result, held_out)) else None
 
 
-def make_scores(result: Scored, held_out: pa.Table | None) -> dict[str, Content]:
+def make_scores(result: Scored, held_out: pa.Table | None) -> dict[str, bytes]:
     """Return the files of scores besides the log, by name; ``held_out`` is from ``predict_held_out``."""
     problem, settings = result.problem, tabulate_settings(result.settings)
-    files: dict[str, Content] = {
+    files: dict[str, bytes] = {
         folder.SCORES: make_table(result.table(), problem.run_id),
         folder.SETTINGS: make_table(settings, problem.run_id),
         folder.SUMMARY: to_json(summarize_scores(result)),

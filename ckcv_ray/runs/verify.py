@@ -44,7 +44,7 @@ from ckcv_ray.runs.run import Work, run_work
 from ckcv_ray.runs.scored import Scored, add_row_values, find_kept
 from ckcv_ray.storage import models
 from ckcv_ray.storage.execution import find_changes, read_environment
-from ckcv_ray.storage.files import MAX_FILE_BYTES, STUDY, Content, read_json, read_table, to_json
+from ckcv_ray.storage.files import MAX_FILE_BYTES, STUDY, read_json, read_table, to_json
 from ckcv_ray.storage.folder import CERTIFICATE, DATA, EXECUTION, MANIFEST, RunFolder, make_results
 from ckcv_ray.storage.log import LOG, name_part
 from ckcv_ray.storage.pages import REPORT, report_intact
@@ -382,7 +382,7 @@ class Remake:
             return made
         return read_table(self.folder.files, HELD_OUT, problem.run_id, made.schema)
 
-    def compare_files(self, files: Mapping[str, Content]) -> None:
+    def compare_files(self, files: Mapping[str, bytes]) -> None:
         """Compare files that were made again with those in the folder."""
         found = list[str]()
         for name, made in files.items():
@@ -525,7 +525,7 @@ def _show_last(error: Exception) -> str:
     return cut((str(error).strip().splitlines() or [""])[-1], MAX_SHOWN)
 
 
-def compare_file(folder: RunFolder, name: str, made: Content, left_out: str = "") -> Iterator[str]:
+def compare_file(folder: RunFolder, name: str, made: bytes, left_out: str = "") -> Iterator[str]:
     """Yield where a file of a folder has other values than what was made again, a sentence for each part.
 
     Args:

@@ -15,7 +15,6 @@ are replaced by the same bytes. A second writer wastes work; a time stamp warns 
 from the study is one object each, which only one of two writers can create.
 """
 
-import hashlib
 import json
 import os
 import stat
@@ -30,7 +29,7 @@ from pathlib import Path
 from secrets import token_hex
 from tempfile import SpooledTemporaryFile
 from time import monotonic
-from typing import Any, BinaryIO, TypeAlias, cast
+from typing import BinaryIO, TypeAlias, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -55,7 +54,6 @@ PATIENCE = 0.2  # seconds in which a lock is let go that was taken to see whethe
 RENEWED_AFTER = 30.0  # seconds, at the next write
 ALIVE = 600.0  # seconds after its last stamp for which a writer is taken to be running
 Names = list[str]  # inside the class, list is a method
-Content: TypeAlias = bytes | pa.Buffer
 
 
 class LocalFiles:
@@ -127,7 +125,7 @@ class LocalFiles:
         with open_regular(self._locate(name)) as stream:
             yield stream
 
-    def write(self, name: str, content: Content) -> None:
+    def write(self, name: str, content: bytes) -> None:
         """Write a file atomically and durably, and the folders on the way to it.
 
         Raises:
@@ -139,7 +137,7 @@ class LocalFiles:
             make_folder(file.parent)
             write_atomically(file, content)
 
-    def create(self, name: str, content: Content) -> bool:
+    def create(self, name: str, content: bytes) -> bool:
         """Write a file if nothing has its name; return whether this was done.
 
         The lock of the folder keeps others from doing so.
@@ -165,11 +163,10 @@ class LocalFiles:
             raise StoreError(f"{str(self)!r} exists and is not a run folder: choose another --out")
         folders = (self.root, *self.root.absolute().parents)
         nearest = next(folder for folder in folders if os.path.lexists(folder))
-        if not nearest.is_dir():
-            what = "is a link that leads to none" if nearest.is_symlink() else "is not a folder"
-            raise InputError(f"cannot write to {str(self)!r}: {str(nearest)!r} {what}")
-        if not os.access(nearest, os.W_OK | os.X_OK):
-            raise InputError(f"cannot write to {str(self)!r}: no permission in {str(nearest)!r}")
+        if not (nearest.is_dir() and os.access(nearest, os.W_OK | os.X_OK)):
+            raise InputError(
+                f"cannot write to {str(self)!r}: {str(nearest)!r} is not a folder in which you may write"
+            )
 
     def inside(self, file: Path) -> str | None:
         """Return the name of a path in this folder, or None if it is outside."""
@@ -236,22 +233,21 @@ class ObjectFiles:
             file.seek(0)
             yield cast(BinaryIO, file)
 
-    def write(self, name: str, content: Content) -> None:
+    def write(self, name: str, content: bytes) -> None:
         """Write a file."""
         with guard_writing(self, name):
-            self.bucket.put(name, to_bytes(content))
+            self.bucket.put(name, content)
 
-    def create(self, name: str, content: Content) -> bool:
+    def create(self, name: str, content: bytes) -> bool:
         """Write a file if there is none of its name; return whether this was done.
 
         A request that was repeated may have met what it wrote itself: that is this file, too.
         """
-        held = to_bytes(content)
         with guard_writing(self, name):
-            if self.bucket.create(name, held):
+            if self.bucket.create(name, content):
                 return True
             with suppress(FileNotFoundError, ValueError):
-                return self.bucket.get(name, len(held)) == held
+                return self.bucket.get(name, len(content)) == content
         return False
 
     def delete(self, name: str) -> None:
@@ -269,11 +265,6 @@ class ObjectFiles:
 
 
 Files: TypeAlias = LocalFiles | ObjectFiles
-
-
-def to_bytes(content: Content) -> bytes:
-    """Return content as bytes."""
-    return content.to_pybytes() if isinstance(content, pa.Buffer) else content
 
 
 class Lock:
@@ -329,7 +320,8 @@ class Lock:
             raise StoreError(f"{str(self.folder)!r} is in use by another run: wait, or stop it") from None
         except OSError as error:
             self.release()
-            raise unwritable(self.folder, error) from None
+            kind = RunError if error.errno in {ENOSPC, EDQUOT} else InputError  # a full disk is no bad input
+            raise kind(f"cannot write to {str(self.folder)!r}: {error.strerror}") from None
 
     def check_held(self) -> None:
         """Raise RunError if the locked folder has been moved, replaced or removed, or lost its lock file.
@@ -430,22 +422,6 @@ class Stamp:
         return max(0.0, (datetime.now(UTC) - written).total_seconds())
 
 
-def unwritable(folder: Path | str, error: OSError) -> InputError | RunError:
-    """Return the error for a folder that cannot be written: a full disk is not bad input."""
-    kind = RunError if error.errno in {ENOSPC, EDQUOT} else InputError
-    return kind(f"cannot write to {str(folder)!r}: {error.strerror}")
-
-
-def sha256(files: Files, name: str) -> str:
-    """Return the SHA-256 of a regular file.
-
-    Raises:
-        ValueError: it is not a regular file, or is larger than any file of a run.
-    """
-    with files.open(name) as stream:
-        return hashlib.file_digest(cast(Any, stream), "sha256").hexdigest()
-
-
 def ask_files(
     files: Files, names: Iterable[str], request: Callable[[str], Returned]
 ) -> Iterator[tuple[str, Callable[[], Returned]]]:
@@ -469,14 +445,14 @@ def make_folder(folder: Path) -> None:
         sync_folder(parent.parent)
 
 
-def write_atomically(final: Path, content: Content) -> None:
+def write_atomically(final: Path, content: bytes) -> None:
     """Write a file atomically: temporary file, fsync, rename, fsync of the folder.
 
     Raises:
         OSError: it cannot be written; no temporary file is left behind.
     """
     temporary = final.with_name(f".{final.name}-{token_hex(8)}.tmp")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)
@@ -518,11 +494,9 @@ def open_regular(file: Path, most: int = MAX_FILE_BYTES) -> Iterator[BinaryIO]:
         OSError: there is none, or it is a socket.
         ValueError: it is a link, a folder, a pipe or a device, or is larger.
     """
-    wanted = ("O_NONBLOCK", "O_NOFOLLOW", "O_NOCTTY", "O_BINARY")  # as far as the system has them
-    flags = os.O_RDONLY | sum(getattr(os, name, 0) for name in wanted)
     if file.is_symlink():  # then nothing is opened, wherever it leads
         raise ValueError("it is a link")
-    descriptor = os.open(file, flags)
+    descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY)
     try:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
@@ -558,13 +532,13 @@ def guard_writing(files: Files, name: str) -> Iterator[None]:
         ) from None
 
 
-def write_all(files: Files, contents: Mapping[str, Content]) -> None:
+def write_all(files: Files, contents: Mapping[str, bytes]) -> None:
     """Write several files of the run: in this order on a disk, a few at once on a store."""
     for _, done in ask_files(files, contents, lambda name: files.write(name, contents[name])):
         done()
 
 
-def create_file(files: Files, name: str, content: Content, otherwise: str) -> None:
+def create_file(files: Files, name: str, content: bytes, otherwise: str) -> None:
     """Write a file of the run that no other writer may have written.
 
     Raises:
@@ -574,13 +548,13 @@ def create_file(files: Files, name: str, content: Content, otherwise: str) -> No
         raise StoreError(f"{files.path(name)} {otherwise}")
 
 
-def make_table(table: pa.Table, run_id: str, more: Mapping[str, str] | None = None) -> pa.Buffer:
+def make_table(table: pa.Table, run_id: str, more: Mapping[str, str] | None = None) -> bytes:
     """Return a Parquet file of a run, with run_id, versions and ``more`` as its metadata.
 
     Dictionaries are written as the values that they hold.
     """
     metadata = {"run_id": run_id, "schema": str(SCHEMA_VERSION), "package": VERSION, **(more or {})}
-    sink = pa.BufferOutputStream()
+    sink = BytesIO()
     content = decode_columns(table).replace_schema_metadata(metadata)
     parquet.write_table(content, sink, compression="zstd", write_page_checksum=True)
     return sink.getvalue()

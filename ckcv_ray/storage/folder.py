@@ -28,9 +28,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from os import PathLike
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import pyarrow as pa
@@ -47,7 +46,6 @@ from ckcv_ray.storage.files import (
     MAX_JSON_BYTES,
     SCHEMA_VERSION,
     STUDY,
-    Content,
     Files,
     LocalFiles,
     ask_files,
@@ -55,15 +53,14 @@ from ckcv_ray.storage.files import (
     create_file,
     find_next_to,
     guard_reading,
+    guard_writing,
     make_folder,
     make_table,
     open_files,
     read_footer,
     read_json,
     read_table,
-    sha256,
     to_json,
-    unwritable,
     write_all,
 )
 from ckcv_ray.storage.pieces import STREAM, list_pieces
@@ -337,19 +334,17 @@ class RunFolder:
             StoreError: another process has locked it.
             InputError: it cannot be written.
         """
+        self.files.lock.acquire()
         try:
-            self.files.lock.acquire()
-            try:
-                if isinstance(self.files, LocalFiles):
-                    for folder in FOLDERS:
+            if isinstance(self.files, LocalFiles):
+                for folder in FOLDERS:
+                    with guard_writing(self.files, folder):
                         make_folder(self.files.path(folder))
-                for name in filter(_is_temporary, self._run_files()):  # what a killed process left
-                    self.files.delete(name)
-            except BaseException:
-                self.files.lock.release()
-                raise
-        except OSError as error:
-            raise unwritable(str(self.files), error) from None
+            for name in filter(_is_temporary, self._run_files()):  # what a killed process left
+                self.files.delete(name)
+        except BaseException:
+            self.release()
+            raise
 
     def release(self) -> None:
         """Unlock the folder and remove the lock file."""
@@ -406,7 +401,7 @@ class RunFolder:
         for name, content in contents.items():
             create_file(self.files, name, content, "was just written by another run: choose another --out")
 
-    def write_end(self, execution: Mapping[str, object], results: Mapping[str, Content]) -> None:
+    def write_end(self, execution: Mapping[str, object], results: Mapping[str, bytes]) -> None:
         """Write the results, of which earlier ones are removed; the metadata and the manifest come last.
 
         Args:
@@ -418,7 +413,7 @@ class RunFolder:
                 self.files.delete(name)
         self.write_manifest(execution, results)
 
-    def write_manifest(self, execution: Mapping[str, object], contents: Mapping[str, Content]) -> None:
+    def write_manifest(self, execution: Mapping[str, object], contents: Mapping[str, bytes]) -> None:
         """Write files, the metadata of the run, and last the manifest of all files.
 
         On an object store another run may finish at the same time. All that it writes is the same but its
@@ -572,8 +567,8 @@ class RunFolder:
     def hash_files(self, names: Iterable[str]) -> dict[str, str]:
         """Return the SHA-256 of files of the folder; "" of one that cannot be read."""
         digests = dict.fromkeys(names, "")
-        for name, digest in ask_files(self.files, digests, partial(sha256, self.files)):
-            with suppress(StoreError), guard_reading(self.files, name):
+        for name, digest in ask_files(self.files, digests, self.sha256):
+            with suppress(StoreError):
                 digests[name] = digest()
         return digests
 
@@ -583,8 +578,8 @@ class RunFolder:
         Raises:
             StoreError: there is no such file, or it cannot be read.
         """
-        with guard_reading(self.files, name):
-            return sha256(self.files, name)
+        with guard_reading(self.files, name), self.files.open(name) as stream:
+            return hashlib.file_digest(cast(Any, stream), "sha256").hexdigest()
 
     def _write_manifest(self, digests: Mapping[str, str]) -> None:
         self.files.write(MANIFEST, to_json(dict(sorted(digests.items()))))
@@ -595,7 +590,7 @@ class RunFolder:
 
 def make_results(
     problem: Problem, table: pa.Table, fitted: Models, judged_rows: pa.Table | None = None
-) -> dict[str, Content]:
+) -> dict[str, bytes]:
     """Return the files of candidates, models and judged rows, by name."""
     files = {CANDIDATES: make_table(table, problem.run_id), **models.make_models(problem, fitted)}
     if judged_rows is not None:
@@ -604,7 +599,7 @@ def make_results(
     return files
 
 
-def make_splits(sets: Sequence[tuple[Index, Index]], run_id: str) -> pa.Buffer:
+def make_splits(sets: Sequence[tuple[Index, Index]], run_id: str) -> bytes:
     """Return the file of the rows that each split fits on, and those that it scores."""
     marked = [((True, train), (False, scored)) for train, scored in sets]
     parts = [(i, train, rows) for i, pair in enumerate(marked) for train, rows in pair]
@@ -638,7 +633,7 @@ def read_splits(files: Files, resampling: Splits, run_id: str, n: int) -> Splits
     return given
 
 
-def hash_results(results: Mapping[str, Content]) -> dict[str, str]:
+def hash_results(results: Mapping[str, bytes]) -> dict[str, str]:
     """Return the SHA-256 of the files from ``make_results`` that a certificate names: not of the pickles."""
     return {name: hashlib.sha256(results[name]).hexdigest() for name in RESULTS if name in results}
 

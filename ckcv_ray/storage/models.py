@@ -15,7 +15,7 @@ from ckcv_ray.errors import StoreError
 from ckcv_ray.learners import ensemble as ensembles
 from ckcv_ray.learners.base import Setting
 from ckcv_ray.learners.ensemble import Ensemble, Models
-from ckcv_ray.storage.files import Content, Files, guard_reading, make_table, read_footer, read_table
+from ckcv_ray.storage.files import Files, guard_reading, make_table, read_footer, read_table
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.tables.task import Task
 
@@ -28,7 +28,7 @@ NUMBERS = 4  # of a model, for each class and each row or column: no learner her
 ROOM_BYTES = 1 << 16  # a pickle may exceed what this version writes by this much
 
 
-def make_models(problem: Problem, models: Models) -> dict[str, Content]:
+def make_models(problem: Problem, models: Models) -> dict[str, bytes]:
     """Return the files of the models, by name."""
     every = zip(TABLES, (models.best, models.refit, models.full, models.references), strict=True)
     tables = {name: make_model_table(problem, one) for name, one in every if one is not None}
@@ -36,7 +36,7 @@ def make_models(problem: Problem, models: Models) -> dict[str, Content]:
     return {**tables, **{f"{ENSEMBLE}{name}": content for name, content in pickles.items()}}
 
 
-def make_model_table(problem: Problem, ensemble: Ensemble) -> Content:
+def make_model_table(problem: Problem, ensemble: Ensemble) -> bytes:
     """Return the file of an ensemble."""
     task = problem.task
     names = {"labels": json.dumps(task.classes), "features": json.dumps(task.features)}

@@ -10,8 +10,6 @@ from contextlib import suppress
 from os import PathLike
 from pathlib import Path
 
-import pyarrow as pa
-
 from ckcv_ray.errors import InputError
 from ckcv_ray.storage.files import Files, LocalFiles, open_regular, write_atomically
 from ckcv_ray.validation import as_path
@@ -58,7 +56,7 @@ def _is_intact(page: bytes) -> bool:
 def write_page(
     files: Files | None,
     out: str | PathLike[str],
-    content: bytes | pa.Buffer,
+    content: bytes,
     what: str,
     is_ours: Callable[[Path], bool] = is_written,
 ) -> None:

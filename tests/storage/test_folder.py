@@ -38,7 +38,7 @@ from ckcv_ray.learners.svm.learner import GaussianSVM
 from ckcv_ray.runs.load import read_result
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.runs.verify import verify
-from ckcv_ray.storage import execution, files, folder, models
+from ckcv_ray.storage import execution, folder, models
 from ckcv_ray.storage.execution import VARIABLES, find_changes, read_environment
 from ckcv_ray.storage.files import LocalFiles, read_table
 from ckcv_ray.storage.folder import RunFolder
@@ -174,14 +174,14 @@ def test_a_damaged_account_or_log_of_an_unfinished_run_is_set_aside(whole: Path,
 
 def test_a_finished_run_is_read_once_and_nothing_is_computed(run, monkeypatch):
     """Each file is hashed once; the log is not played back, and what is known of the data not read."""
-    before, hashed, tables = snapshot(run), Mock(wraps=files.sha256), Mock(wraps=read_table)
-    monkeypatch.setattr("ckcv_ray.storage.folder.sha256", hashed)
+    before, hashed, tables = snapshot(run), Mock(wraps=RunFolder(run).sha256), Mock(wraps=read_table)
+    monkeypatch.setattr(RunFolder, "sha256", lambda self, name: hashed(name))
     for reader in (folder, models):
         monkeypatch.setattr(reader, "read_table", tables)
     monkeypatch.setattr("ckcv_ray.engine.backend.SerialBackend.start", None)
     assert run_in(run).run_id == PROBLEM.run_id
-    hashed, tables = (sorted(call.args[1] for call in asked.mock_calls) for asked in (hashed, tables))
-    assert (hashed, tables) == (sorted(RunFolder(run).manifest()), ["candidates.parquet", MODELS])
+    assert sorted(call.args[0] for call in hashed.mock_calls) == sorted(RunFolder(run).manifest())
+    assert [call.args[1] for call in tables.mock_calls] == ["candidates.parquet", MODELS]
     assert snapshot(run) == before
 
 

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Callable
-from hashlib import sha256
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -25,7 +24,7 @@ def test_more_than_is_allowed_is_not_read(files: LocalFiles) -> None:
         files.read("a", 2)
     os.truncate(files.path("a"), module.MAX_FILE_BYTES + 1)
     with pytest.raises(ValueError, match="larger than"):
-        module.sha256(files, "a")
+        files.open("a").__enter__()
 
 
 @pytest.mark.parametrize("new", [b"", b"longer than before"])
@@ -45,7 +44,6 @@ def test_a_file_that_is_replaced_while_it_is_opened_is_read_whole(files, monkeyp
         return read("a")
 
     assert read_when_replaced(lambda name: files.read(name, 99)) == new
-    assert read_when_replaced(lambda name: module.sha256(files, name)) == sha256(new).hexdigest()
     if new:
         with pytest.raises(ValueError, match="larger than"):
             read_when_replaced(lambda name: files.read(name, len(new) - 1))
@@ -89,8 +87,8 @@ def test_a_write_that_fails_leaves_the_old_file_and_no_other(files, monkeypatch,
 def test_a_place_where_nothing_can_be_written_is_told_first(files: LocalFiles, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     (tmp_path / "link").symlink_to(tmp_path / "nothing" / "there")
-    for place, reason in (("file/run", "is not a folder"), ("link/run", "is a link that leads to none")):
-        with pytest.raises(InputError, match=reason):
+    for place in ("file/run", "link/run"):
+        with pytest.raises(InputError, match="is not a folder in which you may write"):
             LocalFiles(tmp_path / place).check_writable()
     LocalFiles(tmp_path / "new" / "run").check_writable()
     files.check_writable()

@@ -11,7 +11,6 @@ from typing import Any
 from unittest.mock import Mock
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from conftest import blobs
 from forgery import STUDY, TASK, run_in
@@ -35,7 +34,7 @@ from ckcv_ray.engine.backend import SerialBackend
 from ckcv_ray.errors import InputError, StoreError, UnreachableError
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.storage import files as module
-from ckcv_ray.storage.files import Files, ObjectFiles, open_files, sha256
+from ckcv_ray.storage.files import Files, ObjectFiles, open_files
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.storage.pieces import (
     STREAM,
@@ -84,7 +83,7 @@ def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_is_written_is_read_listed_and_hashed(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_IN_MEMORY", 3)  # more is read by a copy on the disk
     files.write("b.json", b"{}")
-    files.write("log/a", pa.py_buffer(b"12345"))
+    files.write("log/a", b"12345")
     assert files.create("log/b", b"first")
     assert not files.create("log/b", b"second")
     for seen in (files, open_files(str(files))):
@@ -96,7 +95,8 @@ def test_what_is_written_is_read_listed_and_hashed(files: Files, monkeypatch: py
         assert seen.list("c") == seen.list("no/such/folder/") == []
         for regular in (False, True):
             assert set(seen.walk(regular=regular)) - {".lock"} == {"b.json", "log/a", "log/b"}
-        assert sha256(seen, "log/a") == "5994471abb01112afcc18159f6cc74b4f511b99806da59b3caf5a9c173cacfc5"
+        digest = "5994471abb01112afcc18159f6cc74b4f511b99806da59b3caf5a9c173cacfc5"
+        assert RunFolder(seen).sha256("log/a") == digest
         assert all(map(seen.exists, ("", "log/a")))
         with seen.open("log/a") as stream:
             assert stream.read(2) == b"12"
