@@ -21,6 +21,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ckcv_ray.claims.quantity import name_loss_bound
+from ckcv_ray.core.arrays import Classes
 from ckcv_ray.core.bounds import paired
 from ckcv_ray.core.bounds.binomial import check_delta
 from ckcv_ray.core.draws import JUDGED, Draws
@@ -39,7 +40,7 @@ from ckcv_ray.runs.result import Result
 from ckcv_ray.storage import pieces
 from ckcv_ray.storage.files import Files
 from ckcv_ray.storage.folder import RunFolder
-from ckcv_ray.tables.columns import NewRows, declare_cells
+from ckcv_ray.tables.columns import NewRows, Rows, declare_cells
 from ckcv_ray.tables.questions import count_repeated, find_known
 from ckcv_ray.tables.roles import Units, check_column, find_groups, name_groups
 from ckcv_ray.tables.task import Task, compute_salt, hash_columns, join_copies, mix
@@ -93,7 +94,15 @@ def _count_use(use: pieces.Use, runs: list[Files], ledger: str | PathLike[str] |
     linked = pieces.list_linked(use, dict.fromkeys(earlier for _, found in read for earlier in found))
     same = [position for position, earlier in enumerate(linked) if use.repeats(earlier)]
     number = same[0] + 1 if same else len(linked) + 1
-    _check_shares(use, number, linked)
+    others = [earlier for earlier in linked if (earlier.shares, earlier.delta) != (use.shares, use.delta)]
+    if number > use.shares or others:
+        fixed = (others or linked)[0]
+        raise InputError(
+            f"some of these rows, or of rows linked with them, were judged on {fixed.date[:10]}, with "
+            f"delta={fixed.delta:g} shared among {pluralize(fixed.shares, 'use')}, of which {len(linked)} "
+            "counted: give this --delta and --uses while a share is left; else judge new rows, and name the "
+            "number of uses at the first one"
+        )
     counting, unwritable = read[len(runs) :], list[str]()
     for place, found in read if ledger is None else ():
         try:
@@ -110,30 +119,6 @@ def _count_use(use: pieces.Use, runs: list[Files], ledger: str | PathLike[str] |
         pieces.append_use(files, use, name, found)
     written = tuple(str(files.path(name)) for (files, name), _ in counting)
     return Counted(use, number, bool(same), written, tuple(unwritable))
-
-
-def _check_shares(use: pieces.Use, number: int, linked: list[pieces.Use]) -> None:
-    """Raise InputError unless delta is shared as it was by the earlier uses, and a share is left."""
-    shares, delta = use.shares, use.delta
-    for earlier in linked:
-        if (earlier.shares, earlier.delta) == (shares, delta):
-            continue
-        when = f"some of these rows were judged on {earlier.date[:10]}"
-        if earlier.shares == 1:
-            raise InputError(
-                f"uses={shares}: {when}, and that took all of delta: judge new rows, and name the number of "
-                "uses at the first one"
-            )
-        raise InputError(
-            f"{when}, with delta={earlier.delta:g} shared among {earlier.shares} uses: give --uses "
-            f"{earlier.shares} and --delta {earlier.delta:g}, or judge new rows"
-        )
-    if number > shares:
-        raise InputError(
-            f"uses={shares}: {pluralize(number - 1, 'use')} of these rows, or of rows linked with them, "
-            "counted, and no share of delta is left: judge new rows, and name the number of uses at the "
-            "first one"
-        )
 
 
 BETTER, NOT_WORSE, WORSE, OPEN = "better", "not worse", "worse", "not yet proven"
@@ -464,18 +449,27 @@ def _predict(name: str, result: Result, rows: NDArray[np.float64], judged: Judge
     return Side(name, by, predicted != y, task.labelled(predicted), find_known(rows, task), discrete)
 
 
-def _take_predictions(result: Result, column: str, judged: JudgedRows) -> Side:
-    task = result.task
-    check_column(column, judged.columns.column_names, " with predictions")
-    if column == task.target.name:
-        raise InputError(f"predictions={column!r} is the column of the true labels: name another")
-    there = task.find_labelled(judged.columns, column)
+def read_predictions(task: Task, table: pa.Table, column: str) -> Classes:
+    """Return the classes that a column of a table predicts for its rows, (rows,).
+
+    Raises:
+        InputError: there is no such column, it lacks a prediction, or has one of no class.
+    """
+    check_column(column, table.column_names, " with predictions")
+    there = task.find_labelled(table, column)
     if lacking := int(np.sum(~there)):
         raise InputError(
-            f"predictions={column!r} has no prediction in {lacking:,} of {len(there):,} rows: fill them, or "
-            "leave these rows out for a reason that does not depend on their labels"
+            f"column {column!r} has no prediction in {lacking:,} of {len(there):,} labelled rows: fill them, "
+            "or leave these rows out for a reason that does not depend on their labels"
         )
-    predicted, y = task.target.read(judged.columns, column), task.target.read(judged.columns)
+    return np.asarray(task.target.read(table, column), np.int32)
+
+
+def _take_predictions(result: Result, column: str, judged: JudgedRows) -> Side:
+    task = result.task
+    if column == task.target.name:
+        raise InputError(f"predictions={column!r} is the column of the true labels: name another")
+    predicted, y = read_predictions(task, judged.columns, column), task.target.read(judged.columns)
     name, known = f"column {column!r}", np.zeros(len(y), dtype=bool)
     return Side(name, "from the judged table", predicted != y, task.labelled(predicted), known)
 
@@ -501,12 +495,17 @@ def _describe_equal_rows(judged: JudgedRows, left_out: NDArray[np.bool_], sides:
     alike = np.any([side.known & side.discrete for side in sides], axis=0)
     if alike.any():
         yield (
-            f"caution: {pluralize(int(alike.sum()), 'row')} of {len(alike):,} equal rows that a run has "
+            f"CAUTION: {pluralize(int(alike.sum()), 'row')} of {len(alike):,} equal rows that a run has "
             "learned from, as rows of these columns often do: if they are the same examples, nothing is "
             "proven"
         )
-    if repeated := count_repeated(judged.rows[0][~left_out], judged.task):
+    yield from caution_repeats(judged.rows[0][~left_out], judged.task)
+
+
+def caution_repeats(X: Rows, task: Task) -> Iterator[str]:
+    """Yield a caution if rows (rows, d) of a table are equal."""
+    if repeated := count_repeated(X, task):
         yield (
-            f"caution: {repeated:,} judged rows equal another one: if they are the same example, it counts "
-            "once"
+            f"CAUTION: {repeated:,} of {pluralize(len(X), 'row')} equal another row of the table: if they "
+            "have the same origin, they are not independent, and nothing said here holds"
         )

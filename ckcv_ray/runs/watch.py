@@ -8,7 +8,6 @@ before the stream. So with probability 1 - delta all limits of a stream hold, at
 ever raised although all that is certified still holds with probability at most delta.
 """
 
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import exp, fsum
@@ -35,14 +34,15 @@ from ckcv_ray.errors import (
     pluralize,
     write_row,
 )
+from ckcv_ray.runs.compare import caution_repeats, read_predictions
 from ckcv_ray.runs.load import load_run
 from ckcv_ray.runs.result import Certified, bound_error
 from ckcv_ray.storage import pieces
 from ckcv_ray.storage.folder import CERTIFICATE, RunFolder
-from ckcv_ray.storage.pieces import MAX_OF_IDENTIFIER, STREAM, Header, LiveRow, Stream
+from ckcv_ray.storage.pieces import STREAM, Header, LiveRow, Stream
 from ckcv_ray.study.parts import Holdout
-from ckcv_ray.tables.columns import Cells, Label, NewRows, list_distinct, suggest_column
-from ckcv_ray.tables.questions import count_repeated, find_known
+from ckcv_ray.tables.columns import Cells, Label, NewRows, list_distinct
+from ckcv_ray.tables.questions import find_known
 from ckcv_ray.tables.roles import check_column, find_groups
 from ckcv_ray.tables.task import join_copies
 from ckcv_ray.validation import Classes, Limits, Values, expect, quote
@@ -268,10 +268,10 @@ def watch(
     header = _make_header(result, folder, found, by, delta, file)
     rule = result.rule(header.by)
     watched = list_watched(result, rule, header.delta)
-    before = () if found is None else found.rows
     live, notes = tuple[LiveRow, ...](), tuple[str, ...]()
     if rows is not None:
-        live, notes = read_live_rows(result, rule, rows, before, identifier, prediction, label)
+        batch = found.rows[-1].batch + 1 if found is not None and found.rows else 0
+        live, notes = read_live_rows(result, rule, rows, batch, identifier, prediction, label)
         inside = files is folder.files
         lock = folder if inside else files.lock
         lock.acquire()
@@ -306,15 +306,11 @@ def _make_header(
         )
     if any((row.unit == "") != result.task.units.independent for row in found.rows):
         raise StoreError(f"{file} is damaged: its rows have groups, or none, and those of the run differ")
-    for option, asked, fixed in (
-        ("by", None if by == "auto" else by, header.by),
-        ("delta", delta, header.delta),
-    ):
-        if asked not in (None, fixed):
-            raise InputError(
-                f"{option}={quote(asked)}: {str(file)!r} has {option}={quote(fixed)}, fixed with its first "
-                f"rows: leave it out, or {instead}"
-            )
+    if by not in ("auto", header.by) or delta not in (None, header.delta):
+        raise InputError(
+            f"{str(file)!r} has by={quote(header.by)} and delta={header.delta:g}, fixed with its first rows: "
+            f"leave both out, or {instead}"
+        )
     return header
 
 
@@ -339,13 +335,9 @@ def list_watched(result: Certified, rule: Rule, delta: float) -> tuple[Watched, 
         certified = claim.bound if claim is not None and claim.risk < 1 else None
         watched.append(Watched(label, certified, _make_prior(result, claim, number), delta / 2 / len(labels)))
     if all(quantity.bound is None for quantity in watched):
-        shown = "no error" if bound is None else "an error of at most 100 %, which says nothing,"
-        errors = [claim for claim in result.certificate.claims if claim.quantity.is_error]
-        rules = dict.fromkeys(claim.classifier for claim in errors if claim.risk < 1)
-        hint = f"choose a rule whose error is ({', '.join(rules)}), or " if rules else ""
         raise InputError(
-            f"by {rule.classifier()}: {shown} is certified, so there is nothing to watch: "
-            f"{hint}run the study with --certify holdout --claim refit"
+            f"by {rule.classifier()}: no error below 100 % is certified, so there is nothing to watch: name "
+            "another rule, or run the study with --certify holdout --claim refit"
         )
     return tuple(watched)
 
@@ -371,18 +363,17 @@ def read_live_rows(
     result: Certified,
     rule: Rule,
     table: pa.Table,
-    before: tuple[LiveRow, ...],
+    batch: int,
     identifier: str,
     prediction: str,
     label: str | None,
 ) -> tuple[tuple[LiveRow, ...], tuple[str, ...]]:
     """Return the rows of a table that have a label, to be appended to a stream, and what to know of them.
 
-    Names of columns are as for ``watch``.
+    Names of columns are as for ``watch``; ``batch`` is the number of theirs.
 
     Raises:
-        InputError: a column is missing, an identifier stands twice, a row has a label and no prediction, a
-            label is of no class, or a group is in the stream.
+        InputError: a column is missing, a row has a label and no prediction, or a label is of no class.
     """
     expect("rows", table, pa.Table, "a pyarrow.Table: see pyarrow.table")
     task = result.task
@@ -397,27 +388,11 @@ def read_live_rows(
         notes = [f"{pluralize(left, 'row')} without a label: not counted; append them when they have one"]
     table = table.filter(pa.array(known))
     identifiers = _read_names(table, identifier)
-    stored = {row.id for row in before}
-    if again := [name for name in identifiers if name in stored]:
-        raise InputError(
-            f"row {again[0]!r} is in the stream already, where a row counts once: leave out the rows that "
-            "were appended before"
-        )
-    if twice := [name for name, times in Counter(identifiers).items() if times > 1]:
-        raise InputError(f"row {twice[0]!r} stands twice in the table: a row counts once")
-    try:
-        truth = task.target.read(table, target)
-    except InputError as unknown:
-        raise InputError(
-            f"{unknown}. If it is a class under another name, write it as the run does; if it is a new "
-            "class, make a new run: every row of it is wrong, whatever was predicted, and without these rows "
-            "the error looks smaller than it is"
-        ) from None
+    truth = task.target.read(table, target)
     there = table.num_rows and set(task.features) <= set(names)
     read = task.read(table) if there else None
-    predicted, made = _read_predictions(result, rule, table, read, prediction, identifiers)
-    groups = _read_groups(table, result, before)
-    batch = before[-1].batch + 1 if before else 0
+    predicted, made = _read_predictions(result, rule, table, read, prediction)
+    groups = _read_groups(table, result)
     cells = zip(identifiers, predicted.tolist(), truth.tolist(), groups, strict=True)
     rows = tuple(
         LiveRow(name, task.classes[of], task.classes[is_], group, batch) for name, of, is_, group in cells
@@ -428,30 +403,20 @@ def read_live_rows(
 def _read_names(table: pa.Table, column: str) -> list[str]:
     values, codes = list_distinct(Cells.of(table, column).values)
     texts = ["" if value is None or value != value else str(value).strip() for value in values]
-    bad = np.array([not 0 < len(text) <= MAX_OF_IDENTIFIER for text in texts])[codes]
-    if bad.any():
-        raise InputError(
-            f"column {column!r} has no name of 1 to {MAX_OF_IDENTIFIER:,} characters in labelled row "
-            f"{int(np.argmax(bad)) + 1}: every row needs one, and no two the same"
-        )
+    if (bad := np.array([not text for text in texts])[codes]).any():
+        row = int(np.argmax(bad)) + 1
+        raise InputError(f"column {column!r} has no name in labelled row {row}: every row needs one")
     return [texts[code] for code in codes]
 
 
 def _read_predictions(
-    result: Certified, rule: Rule, table: pa.Table, read: NewRows | None, name: str, identifiers: list[str]
+    result: Certified, rule: Rule, table: pa.Table, read: NewRows | None, name: str
 ) -> tuple[Classes, list[str]]:
     """Return the predicted classes, and a sentence if they are made here, or are not those of the rule."""
     task = result.task
     if name in table.column_names:
-        there = task.find_labelled(table, name)
-        if not there.all():
-            first = identifiers[int(np.argmin(there))]
-            raise InputError(
-                f"row {first!r} has a label and no prediction in column {name!r}: a row that was not "
-                "predicted says nothing about the predictions; leave it out"
-            )
-        given = np.asarray(task.target.read(table, name), np.int32)
-        notes = list[str]()  # whether they are those of the rule, if it draws nothing and features are there
+        given, notes = read_predictions(task, table, name), list[str]()
+        # whether they are those of the rule, if it draws nothing and features are there
         if rule.name != "random" and read is not None:
             again = rule.predict(result.models, read.X[~read.bad]).label
             if differing := int(np.sum(again != given[~read.bad])):
@@ -460,18 +425,15 @@ def _read_predictions(
                     f"{rule.classifier()}: what is certified is about its own"
                 )
         return given, notes
-    missing = [feature for feature in task.features if feature not in table.column_names]
-    if missing:
-        raise InputError(
-            f"there is no column {name!r} with predictions, and none can be made here, since there is no "
-            f"column {missing[0]!r} either: name the predictions with --prediction, or all columns as in the "
-            f"run{suggest_column(missing[0], table.column_names)}"
-        )
-    made = rule.predict(result.models, task.rows_from(table)).label
+    try:
+        made = rule.predict(result.models, task.rows_from(table)).label
+    except InputError as error:
+        lack = f"there is no column {name!r} with predictions (--prediction), and none can be made here"
+        raise InputError(f"{lack}: {error}") from None
     return made, [f"there is no column {name!r}: predicted here, by {rule.classifier()}"]
 
 
-def _read_groups(table: pa.Table, result: Certified, before: tuple[LiveRow, ...]) -> list[str]:
+def _read_groups(table: pa.Table, result: Certified) -> list[str]:
     """Return the name of each row's group; "" without groups."""
     names = find_groups(result.task.units.name, table.column_names)
     if not names:
@@ -479,16 +441,7 @@ def _read_groups(table: pa.Table, result: Certified, before: tuple[LiveRow, ...]
     for name in names:
         check_column(name, table.column_names, " with the groups that the certificate is about")
     cells = zip(*(_read_names(table, name) for name in names), strict=True)
-    groups = [row[0] if len(row) == 1 else write_row(row) for row in cells]
-    if max(map(len, groups), default=0) > MAX_OF_IDENTIFIER:
-        raise InputError(f"the names of a group have more than {MAX_OF_IDENTIFIER:,} characters together")
-    stored = {row.unit for row in before}
-    if again := [group for group in groups if group in stored]:
-        raise InputError(
-            f"group {again[0]!r} is in the stream already: what is certified is about new groups, each "
-            "counted once with all of its rows; append a group when all of its labels are known"
-        )
-    return groups
+    return [row[0] if len(row) == 1 else write_row(row) for row in cells]
 
 
 def _note_known(result: Certified, read: NewRows) -> Iterator[str]:
@@ -499,11 +452,7 @@ def _note_known(result: Certified, read: NewRows) -> Iterator[str]:
             f"CAUTION: {known:,} of {pluralize(len(X), 'row')} equal a row that the run has learned from or "
             "was judged on: if they are the same examples, they say little about new ones"
         )
-    if repeated := count_repeated(X, task):
-        yield (
-            f"CAUTION: {repeated:,} of {pluralize(len(X), 'row')} equal another row of the table: if they "
-            "have the same origin, they are not independent, and nothing said here holds"
-        )
+    yield from caution_repeats(X, task)
 
 
 def _judge_rows(

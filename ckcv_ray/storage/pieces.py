@@ -169,21 +169,29 @@ def write_stream(files: Files, name: str, stream: Stream, rows: Sequence[LiveRow
         files: of the folder.
         name: of the file.
         stream: as it was read, or as it begins.
-        rows: no identifier among them, and no group, is in the stream.
+        rows: those of one more batch.
 
     Raises:
         StoreError: another writer has appended rows since it was read.
-        InputError: it has too many rows.
+        InputError: there are too many rows, or one that was appended before, or of such a group.
     """
     if not rows and stream.pieces:
         return stream
+    try:
+        every_row = *stream.rows, *read_as(tuple[LiveRow, ...], [row.to_json() for row in rows])
+        _check_rows(every_row)
+    except ValueError as error:
+        raise InputError(
+            f"rows cannot be appended to {str(files.path(name))!r}: {error}: a row is named in at most "
+            f"{MAX_OF_IDENTIFIER:,} characters, and counts once, as does a group, with all of its rows in "
+            "one batch; leave out what was appended before"
+        ) from None
     lines, head = [b"" if stream.pieces else stream.content], stream.head
     for row in rows:
         line, head = _seal(row.to_json(), head)
         lines.append(line)
     content = b"".join(lines)
-    many = len(stream.rows) + len(rows) > MAX_STREAM_ROWS
-    if many or len(stream.content) + len(content) > MAX_STREAM_BYTES:
+    if len(every_row) > MAX_STREAM_ROWS or len(stream.content) + len(content) > MAX_STREAM_BYTES:
         raise InputError(
             f"{str(files.path(name))!r} would have more than {MAX_STREAM_ROWS:,} rows or "
             f"{MAX_STREAM_BYTES >> 20} MiB, the maximum: begin another one with --stream"
@@ -191,7 +199,7 @@ def write_stream(files: Files, name: str, stream: Stream, rows: Sequence[LiveRow
     grown = "is another writer's, who was faster: append the rows again"
     create_file(files, name_piece(name, stream.pieces), content, grown)
     every = stream.content + content if stream.pieces else content
-    return Stream(stream.header, (*stream.rows, *rows), head, every, stream.pieces + 1)
+    return Stream(stream.header, every_row, head, every, stream.pieces + 1)
 
 
 def _seal(values: Mapping[str, Any], before: str) -> tuple[bytes, str]:

@@ -160,15 +160,8 @@ def test_what_is_watched_is_the_claim_of_the_rule(runs: Runs, by: str) -> None:
 
 
 def test_a_rule_without_a_claim_is_refused(runs: Runs) -> None:
-    for name, by, words in (
-        (
-            "live members",
-            "member:0",
-            r"no error is certified, .*: choose a rule whose error is \(random\)",
-        ),
-        ("hopeless", "auto", "at most 100 %, which .* is certified, .*: run the study"),
-    ):
-        with pytest.raises(InputError, match=words):
+    for name, by in (("live members", "member:0"), ("hopeless", "auto")):
+        with pytest.raises(InputError, match=r"no error below 100 % is certified, .* run the study"):
             watch(runs(name), by=by)
 
 
@@ -215,27 +208,27 @@ def with_cells(column: str, *cells: object) -> pa.Table:
 
 
 REFUSED = {
-    "twice": (pa.concat_tables([rows(3, 0.0), rows(1, 0.0)]), "row 'p0' stands twice in the table"),
+    "twice": (pa.concat_tables([rows(3, 0.0), rows(1, 0.0)]), "the row 'p0' stands twice: .* counts once"),
     "no name": (with_cells("id", "a", None), "column 'id' has no name .* row 2"),
     "empty in a text table": (
         with_cells("id", "a", "NA").replace_schema_metadata({"decimal": "."}),
         "column 'id' has no name .* row 2",
     ),
-    "long name": (with_cells("id", "x" * 1001), "column 'id' has no name"),
+    "long name": (with_cells("id", "x" * 1001), "id: String should have at most 1000 characters"),
     "no prediction": (
         with_cells("prediction", LABELS[0], None),
-        "row 'p1' has a label and no prediction in column 'prediction'",
+        "column 'prediction' has no prediction in 1 of 2 labelled rows",
     ),
     "unknown prediction": (with_cells("prediction", "ill"), "holds 'ill'"),
     "unknown label": (
         with_cells(TASK.target.name, "ill"),
-        "holds 'ill': the labels .* write it as the run does; .* make a new run: .* the error looks smaller",
+        "holds 'ill': the labels are",
     ),
     "no identifier": (rows(1, 0.0).drop_columns("id"), r"no column 'id' with the names of the rows \(--id\)"),
     "no label": (rows(1, 0.0).drop_columns(TASK.target.name), r"with the true labels \(--label\)"),
     "no features": (
         rows(1, 0.0).drop_columns("prediction"),
-        "no column 'prediction' with predictions, and none can be made here, since there is no column",
+        r"no column 'prediction' with predictions \(--prediction\), and none can be made here: .*x0",
     ),
 }
 
@@ -257,21 +250,21 @@ def test_a_group_may_be_named_by_several_columns(runs: Runs) -> None:
     table = table.append_column("center", pa.array(list("aaaabb,,")))
     found = watch(run, table, "row")
     assert (found.rows, found.findings[0].units) == (8, 4)
-    with pytest.raises(InputError, match="group 'a,1' is in the stream already"):
+    with pytest.raises(InputError, match="one group is in two of them"):
         watch(run, table.set_column(0, "row", [[f"q{i}" for i in range(8)]]), "row")
 
 
 def test_a_row_counts_once_and_what_is_watched_is_fixed_with_the_first_rows(runs: Runs) -> None:
     run = runs("live members")
     found = watch(run, rows(5, 0.0), by="vote", delta=0.01)
-    with pytest.raises(InputError, match="row 'p2' is in the stream already, where a row counts once"):
+    with pytest.raises(InputError, match="the row 'p2' stands twice"):
         watch(run, rows(2, 0.0, first=2))
     assert (found.delta, found.by) == (0.01, "the majority vote of F*")
     assert watch(run).by == found.by
     assert watch(run, by="vote", delta=0.01).delta == 0.01
-    with pytest.raises(InputError, match=r"by='random': .* has by='vote', fixed with its first rows"):
+    with pytest.raises(InputError, match=r"has by='vote' and delta=0\.01, fixed with its first rows"):
         watch(run, by="random")
-    with pytest.raises(InputError, match=r"delta=0\.05: .* has delta=0\.01"):
+    with pytest.raises(InputError, match=r"has by='vote' and delta=0\.01"):
         watch(run, delta=0.05)
     with pytest.raises(InputError, match=r"delta=2 is outside \(0, 1\)"):
         watch(runs(), delta=2)
@@ -289,7 +282,7 @@ def test_a_group_counts_once_by_its_share_of_wrong_rows(runs: Runs) -> None:
     assert error.errors == pytest.approx(1 / 3 + 0 + 1)
     assert 10 < error.watched.prior.a + error.watched.prior.b - 2 < N // 2
     assert "(mean over 3 groups)" in found.summary()
-    again = "group 'a' is in the stream already: what is certified is about new"
+    again = "one group is in two of them: .* with all of its rows in one batch"
     for columns, words in (({name: ["a"]}, again), ({}, "with the groups that the certificate is about")):
         with pytest.raises(InputError, match=words):
             watch(run, rows(1, 0.0, first=9, **columns))
