@@ -21,7 +21,6 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ckcv_ray.claims.quantity import name_loss_bound
-from ckcv_ray.core.arrays import Classes
 from ckcv_ray.core.bounds import paired
 from ckcv_ray.core.bounds.binomial import check_delta
 from ckcv_ray.core.draws import JUDGED, Draws
@@ -449,7 +448,7 @@ def _predict(name: str, result: Result, rows: NDArray[np.float64], judged: Judge
     return Side(name, by, predicted != y, task.labelled(predicted), find_known(rows, task), discrete)
 
 
-def read_predictions(task: Task, table: pa.Table, column: str) -> Classes:
+def read_predicted(task: Task, table: pa.Table, column: str) -> Classes:
     """Return the classes that a column of a table predicts for its rows, (rows,).
 
     Raises:
@@ -469,7 +468,7 @@ def _take_predictions(result: Result, column: str, judged: JudgedRows) -> Side:
     task = result.task
     if column == task.target.name:
         raise InputError(f"predictions={column!r} is the column of the true labels: name another")
-    predicted, y = read_predictions(task, judged.columns, column), task.target.read(judged.columns)
+    predicted, y = read_predicted(task, judged.columns, column), task.target.read(judged.columns)
     name, known = f"column {column!r}", np.zeros(len(y), dtype=bool)
     return Side(name, "from the judged table", predicted != y, task.labelled(predicted), known)
 

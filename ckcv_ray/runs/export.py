@@ -46,40 +46,28 @@ def convert_model(model: Model) -> object:
 
 
 def _convert_svm(model: Any) -> Any:
-    """Return a scaling and an SVC with what a fit would have set, the first class's support vectors first."""
+    """Return a scaling and an SVC, fitted on two rows, with the support vectors in place of these."""
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
     from sklearn.svm import SVC
 
-    d = model.vectors.shape[1]
     scaler = StandardScaler()
     centre, scale = model.scaling
     scaler.mean_, scaler.scale_, scaler.var_ = centre, scale, scale**2
-    scaler.n_features_in_, scaler.n_samples_seen_ = d, len(model.vectors)
-    (dual_coef,), svc = model.dual_coef, SVC(C=model.C, gamma=model.gamma)
-    order = np.argsort(dual_coef > 0, kind="stable")
-    positive = int(np.sum(dual_coef > 0))
-    coefficients, offset = dual_coef[None, order], model.offset
+    scaler.n_features_in_, scaler.n_samples_seen_ = len(centre), len(model.vectors)
+    (dual_coef,), vectors = model.dual_coef, model.scaling.apply(model.vectors)
+    positive = dual_coef > 0
+    order = np.argsort(positive, kind="stable")  # the first class comes first
+    svc = SVC(C=model.C, gamma=model.gamma).fit(vectors[[positive.argmin(), positive.argmax()]], [0, 1])
     fitted = {
-        "_sparse": False,
-        "_gamma": model.gamma,
-        "_effective_probability": False,
-        "_n_support": np.array([len(order) - positive, positive], np.int32),
-        "_dual_coef_": -coefficients,  # libsvm takes the first class as +1
-        "_intercept_": -offset,
-        "_probA": np.zeros(0),
-        "_probB": np.zeros(0),
-        "_num_iter": np.zeros(1, np.int32),
-        "n_iter_": np.zeros(1, np.int32),
-        "n_features_in_": d,
-        "class_weight_": np.ones(2),
-        "classes_": np.array([0, 1]),
+        "_n_support": np.bincount(positive).astype(np.int32),
         "support_": model.support[order].astype(np.int32),
-        "support_vectors_": model.scaling.apply(model.vectors)[order],
-        "dual_coef_": coefficients,
-        "intercept_": offset,
-        "fit_status_": 0,
-        "shape_fit_": (len(order), d),
+        "support_vectors_": vectors[order],
+        "dual_coef_": dual_coef[None, order],
+        "_dual_coef_": -dual_coef[None, order],  # libsvm takes the first class as +1
+        "intercept_": model.offset,
+        "_intercept_": -model.offset,
+        "shape_fit_": vectors.shape,
     }
     for name, value in fitted.items():
         setattr(svc, name, value)

@@ -578,21 +578,15 @@ def compare_member(problem: Problem, stored: Member, computed: Member) -> str:
     """
     X, errors = problem.every_row.X, f"makes {sum(computed.errors):,} errors (stored: {sum(stored.errors):,})"
     if problem.learner.codec.same(stored.model, computed.model, ROUNDING):
-        if stored.k != computed.k:
-            return f"its k is {stored.k}, and the log gives {computed.k}"
-        known, again = ((member.totals, member.n_estimate) for member in (stored, computed))
-        return "" if known == again else f"its counts are not those that it has: it {errors}"
+        known, again = ((member.k, member.totals, member.n_estimate) for member in (stored, computed))
+        return "" if known == again else f"its k or its counts are not those of the log: it {errors}"
     try:
         before, after = (Ensemble((member,)).alone(X).label for member in (stored, computed))
     except Exception as error:  # of a stranger's model, of any kind
         says = f"it cannot predict the rows of the table: {type(error).__name__}: {error}"
         return cut(says, MAX_SHOWN)
-    if not problem.task.classes:
-        return f"fitted again, what it predicts differs by up to {abs(before - after).max():.2g}"
-    otherwise = int((before != after).sum())
-    if not otherwise:
-        return f"fitted again, it predicts all {len(X):,} rows alike, but its content differs"
-    return f"fitted again, it classifies {otherwise:,} of {len(X):,} rows otherwise, and {errors}"
+    differing = f"{int((before != after).sum()):,} of {len(X):,} rows otherwise"
+    return f"fitted again, its content differs: it predicts {differing}, and {errors}"
 
 
 def compare_records(log: Ledger, again: Ledger) -> Iterator[str]:

@@ -34,7 +34,7 @@ from ckcv_ray.errors import (
     pluralize,
     write_row,
 )
-from ckcv_ray.runs.compare import caution_repeats, read_predictions
+from ckcv_ray.runs.compare import caution_repeats, read_predicted
 from ckcv_ray.runs.load import load_run
 from ckcv_ray.runs.result import Certified, bound_error
 from ckcv_ray.storage import pieces
@@ -415,7 +415,7 @@ def _read_predictions(
     """Return the predicted classes, and a sentence if they are made here, or are not those of the rule."""
     task = result.task
     if name in table.column_names:
-        given, notes = read_predictions(task, table, name), list[str]()
+        given, notes = read_predicted(task, table, name), list[str]()
         # whether they are those of the rule, if it draws nothing and features are there
         if rule.name != "random" and read is not None:
             again = rule.predict(result.models, read.X[~read.bad]).label
