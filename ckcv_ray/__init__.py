@@ -22,7 +22,7 @@ _NAMES = {  # by module; below once more for type checkers, and tests/test_publi
     "learners.sklearn.spec": "trust",
     "learners.svm.learner": "GaussianSVM",
     "reports.render": "report",
-    "runs.load": "load_run load_scores",
+    "runs.finished": "load_run load_scores",
     "runs.result": "Certified Result",
     "runs.scored": "Scored",
     "runs.run": "Job assess evaluate run run_many",
@@ -51,8 +51,8 @@ if TYPE_CHECKING:
     from ckcv_ray.learners.sklearn.spec import trust as trust
     from ckcv_ray.learners.svm.learner import GaussianSVM as GaussianSVM
     from ckcv_ray.reports.render import report as report
-    from ckcv_ray.runs.load import load_run as load_run
-    from ckcv_ray.runs.load import load_scores as load_scores
+    from ckcv_ray.runs.finished import load_run as load_run
+    from ckcv_ray.runs.finished import load_scores as load_scores
     from ckcv_ray.runs.result import Certified as Certified
     from ckcv_ray.runs.result import Result as Result
     from ckcv_ray.runs.run import Job as Job

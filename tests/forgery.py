@@ -29,8 +29,7 @@ from ckcv_ray.engine.evaluate import evaluate, fit_references, one_model, share
 from ckcv_ray.errors import StoreError
 from ckcv_ray.learners.ensemble import Ensemble, Member, Models, count_classes, judge
 from ckcv_ray.records.record import Failure, Records
-from ckcv_ray.runs.finish import make_scores, tabulate_judged
-from ckcv_ray.runs.load import load, read_result, replay
+from ckcv_ray.runs.finished import load, make_scores, read_result, replay, tabulate_judged
 from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.runs.scored import Scored

@@ -36,7 +36,7 @@ from ckcv_ray.errors import (
     plain,
     pluralize,
 )
-from ckcv_ray.runs.load import load, replay
+from ckcv_ray.runs.finished import load, replay
 from ckcv_ray.runs.result import Certified, Result, find_quoted
 from ckcv_ray.runs.scored import Scored, rank_entries
 from ckcv_ray.runs.verify import SECONDS, Verification

@@ -17,8 +17,8 @@ from ckcv_ray.cli.options import Folder, make_flag, make_option, with_options
 from ckcv_ray.cli.output import results, say
 from ckcv_ray.errors import InputError, escape_text, format_percent, pluralize
 from ckcv_ray.learners.ensemble import Prediction
+from ckcv_ray.runs.finished import load, load_run
 from ckcv_ray.runs.judged import calibrate
-from ckcv_ray.runs.load import load, load_run
 from ckcv_ray.runs.result import Certified, Marks, Result, compute_probabilities, mark_rows
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.storage.pages import check_page, write_page

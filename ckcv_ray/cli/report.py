@@ -14,7 +14,7 @@ from ckcv_ray.reports.facts import facts
 from ckcv_ray.reports.render import report as write_report
 from ckcv_ray.runs.export import CHECKED_ROWS
 from ckcv_ray.runs.export import export as export_model
-from ckcv_ray.runs.load import load
+from ckcv_ray.runs.finished import load
 from ckcv_ray.storage.folder import MANIFEST, RunFolder
 from ckcv_ray.storage.pages import add_checksum, check_page, write_page
 from ckcv_ray.study.study import Study

@@ -23,7 +23,7 @@ from ckcv_ray.engine import forecast
 from ckcv_ray.engine.backend import choose_backend, find_ray_address
 from ckcv_ray.errors import InputError, duration, format_level, plain, pluralize
 from ckcv_ray.runs import tries
-from ckcv_ray.runs.load import is_finished, reopen
+from ckcv_ray.runs.finished import is_finished, reopen
 from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.run import TRY, Job, Work, assess, check_job, compute, find_result, run_work
 from ckcv_ray.runs.scored import Scored, rank_entries

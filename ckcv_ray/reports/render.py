@@ -32,8 +32,8 @@ from ckcv_ray.reports.templates import (
     list_first_facts,
     show_text,
 )
+from ckcv_ray.runs.finished import load, replay
 from ckcv_ray.runs.judged import NOT_CLAIMED, SEE, Judged, judge_rows
-from ckcv_ray.runs.load import load, replay
 from ckcv_ray.runs.result import Certified, Result, format_setting
 from ckcv_ray.runs.scored import Scored, find_kept
 from ckcv_ray.storage.files import read_table

@@ -34,7 +34,7 @@ from ckcv_ray.errors import (
     pluralize,
     write_option,
 )
-from ckcv_ray.runs.load import load
+from ckcv_ray.runs.finished import load
 from ckcv_ray.runs.result import Result
 from ckcv_ray.storage import pieces
 from ckcv_ray.storage.files import Files
@@ -43,7 +43,7 @@ from ckcv_ray.tables.columns import NewRows, Rows, declare_cells
 from ckcv_ray.tables.questions import count_repeated, find_known
 from ckcv_ray.tables.roles import Units, check_column, find_groups, name_groups
 from ckcv_ray.tables.task import Task, compute_salt, hash_columns, join_copies, mix
-from ckcv_ray.validation import inner_share, integer
+from ckcv_ray.validation import Classes, inner_share, integer
 
 
 class Counted(NamedTuple):

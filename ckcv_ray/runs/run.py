@@ -31,8 +31,7 @@ from ckcv_ray.engine.worker import LostError, compute_apart
 from ckcv_ray.errors import CKCVError, InputError, StoreError, plain
 from ckcv_ray.learners.sklearn.spec import HERE, list_foreign
 from ckcv_ray.records.record import Outcome
-from ckcv_ray.runs.finish import finish, measure
-from ckcv_ray.runs.load import is_finished, read_result, reopen
+from ckcv_ray.runs.finished import finish, is_finished, measure, read_result, reopen
 from ckcv_ray.runs.progress import watch_run
 from ckcv_ray.runs.result import Certified, Result
 from ckcv_ray.runs.scored import Scored

@@ -38,8 +38,7 @@ from ckcv_ray.learners.ensemble import Ensemble, Member, Models
 from ckcv_ray.learners.sklearn.spec import list_foreign
 from ckcv_ray.records.judged import HELD_OUT, HeldOut
 from ckcv_ray.records.record import KEY, Ledger
-from ckcv_ray.runs.finish import make_scores, measure, predict_held_out, tabulate_judged
-from ckcv_ray.runs.load import replay
+from ckcv_ray.runs.finished import make_scores, measure, predict_held_out, replay, tabulate_judged
 from ckcv_ray.runs.run import Work, run_work
 from ckcv_ray.runs.scored import Scored, add_row_values, find_kept
 from ckcv_ray.storage import models

@@ -35,7 +35,7 @@ from ckcv_ray.errors import (
     write_row,
 )
 from ckcv_ray.runs.compare import caution_repeats, read_predicted
-from ckcv_ray.runs.load import load_run
+from ckcv_ray.runs.finished import load_run
 from ckcv_ray.runs.result import Certified, bound_error
 from ckcv_ray.storage import pieces
 from ckcv_ray.storage.folder import CERTIFICATE, RunFolder

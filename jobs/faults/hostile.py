@@ -46,7 +46,7 @@ from ckcv_ray.errors import CKCVError
 from ckcv_ray.learners.sklearn import store
 from ckcv_ray.learners.sklearn.spec import LIBRARIES, MODULES
 from ckcv_ray.reports.render import make_page
-from ckcv_ray.runs.load import load_scores, replay
+from ckcv_ray.runs.finished import load_scores, replay
 
 SECONDS, MAX_BYTES = 30, 2 << 30  # for a folder; of memory besides what the process has
 HUGE = 10**9

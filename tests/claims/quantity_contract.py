@@ -39,7 +39,7 @@ from ckcv_ray.claims.certify import list_needs, prove
 from ckcv_ray.claims.judged import HeldOutPredictions
 from ckcv_ray.claims.quantity import NOTHING, Claim, decide, read_quantity
 from ckcv_ray.errors import format_level
-from ckcv_ray.runs.load import load_run
+from ckcv_ray.runs.finished import load_run
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.study.parts import Condition
 from ckcv_ray.study.problem import Problem

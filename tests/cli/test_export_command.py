@@ -12,7 +12,7 @@ from sklearn.dummy import DummyClassifier
 from ckcv_ray import RunError, load_run
 from ckcv_ray.runs import export as exporting
 from ckcv_ray.runs.export import convert_model
-from ckcv_ray.runs.load import load
+from ckcv_ray.runs.finished import load
 
 STUDY = ("--target", "outcome", "--k", "3", "--n-splits", "3")
 SVM = ("--C", "1,10", "--gamma", "1")

@@ -19,7 +19,7 @@ from ckcv_ray.engine.race import BudgetQueue
 from ckcv_ray.errors import InputError, StoreError
 from ckcv_ray.records.candidates import summarize_search
 from ckcv_ray.records.record import Outcome, Records
-from ckcv_ray.runs.load import load, replay
+from ckcv_ray.runs.finished import load, replay
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.study.problem import Problem

@@ -17,7 +17,7 @@ from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.engine import recorder
 from ckcv_ray.engine.evaluate import evaluate, share
 from ckcv_ray.errors import RunError
-from ckcv_ray.runs.load import reopen
+from ckcv_ray.runs.finished import reopen
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.storage.folder import RunFolder

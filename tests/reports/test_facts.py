@@ -22,8 +22,8 @@ from ckcv_ray.errors import ceil_percent
 from ckcv_ray.reports.facts import FOLDER, facts
 from ckcv_ray.reports.render import make_markdown, make_page
 from ckcv_ray.reports.templates import CAUTION, DETAILS, FIRST, LINE_WIDTH, Fact, Section, escape_markdown
+from ckcv_ray.runs.finished import load
 from ckcv_ray.runs.judged import GRID, judge_rows, trace_roc
-from ckcv_ray.runs.load import load
 from ckcv_ray.runs.result import find_quoted, tabulate_claimed
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.storage.folder import LONGEST_QUESTION

@@ -25,7 +25,7 @@ from ckcv_ray.core.selection import select_settings
 from ckcv_ray.errors import InputError, StoreError
 from ckcv_ray.learners.sklearn.paths import fit_model
 from ckcv_ray.reports.render import make_page
-from ckcv_ray.runs.load import load_run, load_scores
+from ckcv_ray.runs.finished import load_run, load_scores
 from ckcv_ray.runs.run import evaluate
 from ckcv_ray.runs.scored import compare_entries, explain_no_bound
 from ckcv_ray.storage.folder import RunFolder

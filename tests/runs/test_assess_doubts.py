@@ -14,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 
 from ckcv_ray import Execution, Procedure, evaluate
 from ckcv_ray.core.schedule import Stage
-from ckcv_ray.runs.load import load_scores
+from ckcv_ray.runs.finished import load_scores
 from ckcv_ray.runs.run import assess
 from ckcv_ray.runs.scored import compare_entries
 from ckcv_ray.study.problem import OUTER

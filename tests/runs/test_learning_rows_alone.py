@@ -9,7 +9,7 @@ import pytest
 from ckcv_ray import Execution, Job, Procedure, Study, assess, load_run, verify
 from ckcv_ray.errors import InputError
 from ckcv_ray.runs import tries
-from ckcv_ray.runs.run import never, run_job, run_work
+from ckcv_ray.runs.run import Work, never, run_job, run_work
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.tables.roles import Roles
 from ckcv_ray.tables.task import Task, make_test_rows
@@ -116,7 +116,8 @@ def test_a_first_look_looks_at_no_row_held_out(name, monkeypatch):
     task = Task.from_table(table, Roles("y"))
     problem = Problem.of(study, task)
     other = Problem.of(study, of(corrupted(table, kinds, problem.held, 0), task.salt))
-    found, again = (run_work(tries.look(study, each, 60.0, None, never)) for each in (problem, other))
+    tried = [tries.look(study, each, 60.0, None, never) for each in (problem, other)]
+    found, again = (run_work(Work(made, known=(known,))) for made, known in tried)
     assert other.run_id != problem.run_id
     assert found.run_id == again.run_id
     assert found.to_json()["entries"] == again.to_json()["entries"]

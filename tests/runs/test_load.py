@@ -16,8 +16,7 @@ from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.engine import evaluate
 from ckcv_ray.engine.backend import SerialBackend
 from ckcv_ray.engine.recorder import Recorder
-from ckcv_ray.runs.finish import finish, measure
-from ckcv_ray.runs.load import is_finished, reopen
+from ckcv_ray.runs.finished import finish, is_finished, measure, reopen
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.study.problem import Problem

@@ -12,7 +12,7 @@ from sklearn.naive_bayes import GaussianNB
 from ckcv_ray import Execution, evaluate
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.reports.render import make_page
-from ckcv_ray.runs.load import load_scores
+from ckcv_ray.runs.finished import load_scores
 from ckcv_ray.runs.scored import judge_by_permutations
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.study.problem import OUTER

@@ -51,7 +51,7 @@ from ckcv_ray.learners.sklearn.learner import AnyEstimator
 from ckcv_ray.learners.sklearn.store import FittedEstimator
 from ckcv_ray.records.judged import HELD_OUT, JUDGED_ROWS
 from ckcv_ray.records.record import Failure, Records
-from ckcv_ray.runs.load import read_result
+from ckcv_ray.runs.finished import read_result
 from ckcv_ray.runs.run import assess, run_job
 from ckcv_ray.runs.verify import Verification, verify
 from ckcv_ray.storage.folder import SCORES, SETTINGS, SPLITS, SUMMARY, RunFolder, make_results

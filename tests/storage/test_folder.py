@@ -35,7 +35,7 @@ from stores import results
 from ckcv_ray import load_run
 from ckcv_ray.errors import InputError, StoreError
 from ckcv_ray.learners.svm.learner import GaussianSVM
-from ckcv_ray.runs.load import read_result
+from ckcv_ray.runs.finished import read_result
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.storage import execution, folder, models

@@ -39,7 +39,7 @@ from ckcv_ray import load_run
 from ckcv_ray.errors import CKCVError
 from ckcv_ray.reports.render import make_page
 from ckcv_ray.runs import verify as verification
-from ckcv_ray.runs.load import replay
+from ckcv_ray.runs.finished import replay
 
 def verify(out):
     return verification.verify(out).differences

@@ -21,7 +21,7 @@ from ckcv_ray.core.options import describe_part
 from ckcv_ray.engine import recorder
 from ckcv_ray.errors import RunError, StoreError
 from ckcv_ray.reports.render import make_page
-from ckcv_ray.runs.load import replay
+from ckcv_ray.runs.finished import replay
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.study.parts import Holdout

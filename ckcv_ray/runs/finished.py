@@ -1,16 +1,20 @@
-"""From the selection to a finished run: refits, claims, and the files of both."""
+"""Finished runs: refits and claims of what was selected, the files of both, and how they are opened again.
+
+Whether a folder holds a study's result is asked here too, and its log replayed.
+"""
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from math import inf
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
 
-from ckcv_ray.claims.certify import certify
+from ckcv_ray.claims.certificate import Certificate
+from ckcv_ray.claims.certify import certify, check_certificate
 from ckcv_ray.claims.judged import HeldOutPredictions
 from ckcv_ray.core.intervals import BBC
 from ckcv_ray.core.measures import Output
@@ -22,18 +26,39 @@ from ckcv_ray.engine.full import FullQueue
 from ckcv_ray.engine.loop import Backend, Stop, work
 from ckcv_ray.engine.queue import Listener, Progress, Queue
 from ckcv_ray.engine.race import RaceQueue, describe_failures
-from ckcv_ray.engine.recorder import Conclusion, Recorder
-from ckcv_ray.errors import RunError, pluralize
+from ckcv_ray.engine.recorder import Conclusion, Recorder, make_queue
+from ckcv_ray.errors import RunError, StoreError, pluralize
 from ckcv_ray.learners.ensemble import Ensemble, Models
-from ckcv_ray.records.judged import HELD_OUT, HeldOut, count_judged, make_judged_schema, tabulate_held_out
+from ckcv_ray.records.judged import (
+    HELD_OUT,
+    HeldOut,
+    count_judged,
+    list_held_out_columns,
+    make_judged_schema,
+    tabulate_held_out,
+)
 from ckcv_ray.records.record import Failure, Outcome
 from ckcv_ray.runs.result import Certified, Result
 from ckcv_ray.runs.scored import Scored, add_row_values, find_kept, summarize_scores, tabulate_settings
-from ckcv_ray.storage import folder
+from ckcv_ray.storage import models
 from ckcv_ray.storage.execution import Before, MeasuredRates, Tested
-from ckcv_ray.storage.files import make_table, to_json
+from ckcv_ray.storage.files import guard_reading, make_table, read_json, read_table, to_json
+from ckcv_ray.storage.folder import (
+    CERTIFICATE,
+    SCORES,
+    SETTINGS,
+    SPLITS,
+    SUMMARY,
+    FolderPath,
+    RunFolder,
+    hash_results,
+    make_results,
+    make_splits,
+)
+from ckcv_ray.storage.log import Log
 from ckcv_ray.storage.models import FULL, make_model_table
 from ckcv_ray.study.problem import OUTER, Problem
+from ckcv_ray.study.study import Procedure, Study
 from ckcv_ray.tables.task import TestRows
 from ckcv_ray.version import VERSION
 
@@ -122,9 +147,9 @@ def make_scores(result: Scored, held_out: pa.Table | None) -> dict[str, bytes]:
     """Return the files of scores besides the log, by name; ``held_out`` is from ``predict_held_out``."""
     problem, settings = result.problem, tabulate_settings(result.settings)
     files: dict[str, bytes] = {
-        folder.SCORES: make_table(result.table(), problem.run_id),
-        folder.SETTINGS: make_table(settings, problem.run_id),
-        folder.SUMMARY: to_json(summarize_scores(result)),
+        SCORES: make_table(result.table(), problem.run_id),
+        SETTINGS: make_table(settings, problem.run_id),
+        SUMMARY: to_json(summarize_scores(result)),
     }
     if result.models.full is not None:
         files[FULL] = make_model_table(problem, result.models.full)
@@ -133,7 +158,7 @@ def make_scores(result: Scored, held_out: pa.Table | None) -> dict[str, bytes]:
         files[HELD_OUT] = make_table(held_out, problem.run_id, names)
         if not isinstance(problem.asked.resampling, Splits):
             sets = [problem.rows(Stage.SELECT, OUTER, split) for split in range(result.computed.n_splits)]
-            files[folder.SPLITS] = folder.make_splits(sets, problem.run_id)
+            files[SPLITS] = make_splits(sets, problem.run_id)
     return files
 
 
@@ -227,9 +252,9 @@ def _write_results(
     models = Models(ensemble, *one_model(problem, winner, backend.fit_timeout), references)
     predictions = HeldOutPredictions(problem, models)
     judged = tabulate_judged(predictions)
-    files = folder.make_results(problem, table, models, judged) if concluded.writes else {}
-    certificate = certify(predictions, table, folder.hash_results(files))
-    if not recorder.write_end(execution, {**files, folder.CERTIFICATE: to_json(certificate.to_json())}):
+    files = make_results(problem, table, models, judged) if concluded.writes else {}
+    certificate = certify(predictions, table, hash_results(files))
+    if not recorder.write_end(execution, {**files, CERTIFICATE: to_json(certificate.to_json())}):
         return None
     return Certified(problem, execution, models, table, certificate, judged)
 
@@ -293,3 +318,135 @@ def _tabulate_rules(held: HeldOutPredictions) -> Iterator[pa.Table]:
         schema = make_judged_schema(problem)
         arrays = [pa.array(columns[field.name]).cast(field.type) for field in schema]
         yield pa.table(arrays, schema=schema)
+
+
+MAX_EVALUATIONS = 1 << 28  # each takes about 28 bytes of memory
+
+
+def is_finished(problem: Problem, folder: RunFolder) -> bool:
+    """Return whether a folder holds the finished run of a problem; if not, it can be written.
+
+    Raises:
+        StoreError: the folder holds another study, or something else.
+        InputError: it cannot be written.
+    """
+    there, lacking = folder.holds(problem), folder.falls_short(problem)
+    if there and folder.finished and not lacking and not folder.list_differing():
+        folder.remove_left_lock()  # of a process that was killed after it had written the result
+        return True
+    folder.files.check_writable()
+    folder.check_room(problem)
+    return False
+
+
+def reopen(problem: Problem, out: FolderPath) -> None:
+    """Reopen the finished run in ``out`` if some of its evaluations failed; leave an unfinished run alone.
+
+    Raises:
+        StoreError: the folder holds another study, or something else.
+        InputError: the run has judged its rows.
+    """
+    folder = RunFolder(out)
+    if is_finished(problem, folder) and folder.execution()["failures"]:
+        folder.refuse_selection(problem)
+        folder.reopen()
+
+
+def replay(out: FolderPath, problem: Problem | None = None) -> Any:
+    """Return a queue with all the records of a folder, which is not changed.
+
+    It is a ``RaceQueue`` with a certification, and a ``FullQueue`` without.
+
+    Raises:
+        StoreError: there is no run, or it is damaged, or has too many records to be read.
+        RunError: two of its records contradict each other.
+    """
+    folder = RunFolder(out)
+    problem = problem or folder.problem()
+    if (count := problem.n_evaluations) > MAX_EVALUATIONS:
+        raise StoreError(
+            f"{str(folder)!r}: its study has {count:,} evaluations: at most {MAX_EVALUATIONS:,} can be read"
+        )
+    queue = make_queue(problem)
+    for records, failures in Log(folder.files, problem).read():
+        queue.add(Outcome(records, tuple(failures), ()))
+    return queue
+
+
+def load_run(out: FolderPath, allow_pickle: bool = False) -> Certified:
+    """Return the result of a finished run, from its folder.
+
+    Args:
+        out: the run folder.
+        allow_pickle: read the models of F* from the pickles instead of Parquet. Opening a pickle executes
+            code in it: allow this only for your own runs.
+
+    Raises:
+        StoreError: there is no finished run, or a file of it is damaged or does not match the manifest.
+    """
+    result = cast(Certified, load(out, Study.kind))
+    if not allow_pickle:
+        return result
+    folder = RunFolder(out)
+    opened = models.read_pickles(folder.files, result.problem, result.ensemble, folder.manifest())
+    return replace(result, models=replace(result.models, best=opened))
+
+
+def load_scores(out: FolderPath) -> Scored:
+    """Return the scores in a finished folder of ``evaluate``.
+
+    Raises:
+        StoreError: there are none, or a file is damaged or does not match the manifest.
+    """
+    return cast(Scored, load(out, Procedure.kind))
+
+
+def load(out: FolderPath, kind: str = "") -> Result:
+    """Return the result in a finished folder, of a study with a certification or without.
+
+    Args:
+        out: the run folder.
+        kind: of the study, if it has to be of one kind.
+
+    Raises:
+        StoreError: as for ``load_run`` and ``load_scores``.
+    """
+    folder = RunFolder(out)
+    identity = folder.require(kind)
+    command = f"ckcv {identity.study.command} command again"
+    if not folder.finished:
+        raise StoreError(f"the run in {str(out)!r} is not finished: run its {command}")
+    damaged = folder.list_differing()
+    repair = f": running its {command} repairs it" if damaged else ""
+    try:
+        result = read_result(folder, folder.problem(identity))
+    except StoreError as error:
+        raise StoreError(f"{error}{repair}") from None
+    if damaged:
+        file = folder.files.path(damaged[0])
+        raise StoreError(f"{file} is missing or does not match the manifest{repair}")
+    return result
+
+
+def read_result(folder: RunFolder, problem: Problem) -> Result:
+    """Return the result of a finished run, from Parquet and JSON alone, if each file is valid in itself.
+
+    Raises:
+        StoreError: a file is damaged, or belongs to another winner or other splits.
+    """
+    files, execution = folder.files, folder.execution()
+    if not problem.scores:
+        table, winner = folder.candidates(problem)
+        fitted, content = models.read_models(files, problem, winner.k), read_json(files, CERTIFICATE)
+        with guard_reading(files, CERTIFICATE):
+            certificate = Certificate.from_json(content)
+            check_certificate(certificate, problem, table, fitted)
+        return Certified(problem, execution, fitted, table, certificate, folder.judged(problem))
+    result = Scored(problem, execution, Models(), replay(str(folder), problem).scores())
+    if result.study.interval == BBC:  # which needs the values of rows
+        held_out = read_table(files, HELD_OUT, result.run_id, list_held_out_columns(problem))
+        with guard_reading(files, HELD_OUT):
+            result = add_row_values(result, held_out)
+    if find_kept(result) is None:
+        return result
+    return replace(result, models=Models(full=models.read_full(files, problem, result.setting)))
