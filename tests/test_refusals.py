@@ -36,7 +36,6 @@ from ckcv_ray import (
     load_run,
     plan,
     read_task,
-    report,
     run,
     run_many,
     verify,
@@ -77,19 +76,15 @@ FILES = {
         y=["no", "yes"] * 8,
     ),
     "nan.csv": csv_text(b=swapped(B, row5="nan")),
-    "one class.csv": csv_text(y=["yes"] * 8),
     "no target.csv": csv_text(header="a,b,outcome"),
     "only target.csv": csv_text(a=None, b=None, header="y"),
     "test without a.csv": csv_text(a=None, header="b,y"),
     "test with maybe.csv": csv_text(y=swapped(Y, row3="maybe")),
-    "broken.toml": "C = [1",
-    "unknown.toml": "cost = [1]",
     "scalar.toml": "C = true",
 }
 
 
 SERIAL = Execution("serial")
-DIGITS = 10**5000  # Python does not write so long a number
 
 
 def study(*messages, **options):
@@ -205,9 +200,7 @@ CASES = {
     "option by the name of others": study("folds is called k here", folds=5),
     # numbers
     "splits beyond the most": study("n_splits=1000001 is above 1000000", n_splits=1_000_001),
-    "seed of 5001 digits": study("seed", seed=DIGITS),
     "delta below what is computed": study("delta=1e-13 is below 1e-12", "the smallest", delta=1e-13),
-    "iterations beyond int32": study("max_iter=2147483648 is above 2147483647", param={"max_iter": 2**31}),
     # choices
     "solver an array": study("solver=7", "choose from newton", param={"solver": 7}),
     "weights misspelt": study("class_weight='balance'", "equal, balanced, or LABEL=", class_weight="balance"),
@@ -217,34 +210,23 @@ CASES = {
     "replaced by one misspelt": replaced("unknown option 'n_split' of a study", "n_splits", n_split=5),
     "replaced by a part": replaced("resampling=Rotation", "complete, rotation", resampling=Rotation()),
     # Study.from_json, read_toml, parse_grid, parse_folds
-    "study of nothing": case(lambda: Study.from_json(None), "study=None", "mapping"),
     "fields named by numbers": case(
         lambda: Study.from_json(Study().to_json() | {1: 2}), "unknown option 1", "the options are"
-    ),
-    "part with an option of no name": case(
-        lambda: Study.from_json(Study().to_json() | {"learner": {"name": "svm", 1: 2}}),
-        "unknown option 1 of svm",
     ),
     "study file that is a folder": case(lambda: read_toml(Path("run")), "study file 'run'", "directory"),
     # Execution
     "backend a list": case(lambda: Execution(["ray"]), "backend=['ray'] is not known"),
     "no workers": case(lambda: Execution(workers=0), "workers=0 is below 1"),
     "serial address": case(lambda: Execution("serial", address="auto"), "address='auto' requires the ray"),
-    "workers beyond int32": case(lambda: Execution(workers=2**31), "workers=2147483648 is above 2147483647"),
-    "address a number": case(lambda: Execution(address=6379), "address=6379", "host:port"),
     # where
     "address of a client": where("ray://127.0.0.1:1", "address='ray://127.0.0.1:1'", "Ray Client is not"),
     "address without an answer": where("127.0.0.1:1", "no Ray cluster answers at 127.0.0.1:1"),
-    "address with a superscript": where("127.0.0.1:²", "address='127.0.0.1:²'", "host:port"),
     # run: what is no Study, Execution, folder or listener
-    "run of nothing": runs("study=None", "Study", study=None),
     "out a number": runs("out=7", out=7),
-    "out with a null": runs("out='a\\x00b'", out="a\0b"),
     "out below a file": runs("cannot write to", "study.json' is not a folder", out="run/study.json/a"),
     "out a file": taken("study.json' exists and is not a run folder", out="run/study.json"),
     "out a strange folder": taken("other' has no study.json: it is not a run", "another --out", out="other"),
     "out another study's": taken("seed: requested 4, in the folder 0", study=STUDY.replace(seed=4)),
-    "listener a number": runs("listen=3", listen=3, out="new"),
     "k beyond the rows": runs("k=9 is outside 3..8", "there are 8 rows to learn from", study=TOO_MANY),
     "k beyond the rows left": held("k=13 is outside 3..12", "12 rows to learn from", share=0.5, k=13),
     "nearly all held out": held("21 of 24 rows held out leave 3", "hold out 18 at most", share=0.9),
@@ -253,24 +235,18 @@ CASES = {
     "X a vector": arrays("X has shape (8,)", "expected (n, d)", X=X[:, 0]),
     "X sparse and too large": arrays("at most 134,217,728 cells", X=csr_matrix((10**6, 10**4))),
     "X ragged": arrays("X is not an array", X=[[1, 2], [3]] * 4),
-    "X without columns": arrays("expected (n, d), with d above 0", X=X[:, :0]),
     "X masked": arrays("masked array", "fill the masked values", X=np.ma.masked_equal(X, 3)),
     "X complex": arrays("X of type complex128 cannot be read", X=X * 1j),
-    "X of times": arrays("column 'x0' holds duration", X=X.astype("m8[s]")),
     "X beyond int64": arrays("too large", X=np.array([[2**70, 1]] * 8, object)),
     "X of NaN": arrays("column 'x0' is empty", "column 'x1' is empty", X=X * np.nan),
     "frame of twins": arrays("two columns are named 'a', and differ", "--drop a", X=Frame(["a", "a"], X)),
     "frame of names too few": arrays("a table of 2 columns but only 1 names", X=Frame(["a"], X)),
     "frame of names not in Unicode": arrays("surrogates not allowed", X=Frame(["\ud800", "b"], X)),
     "y a column": arrays("y has shape (8, 1): expected (8,)", y=Y[:, None]),
-    "y ragged": arrays("y", y=[[0], [1, 2]] * 4),
-    "y too short": arrays("y has shape (7,): expected (8,)", y=Y[:7]),
-    "y sparse": arrays("y", "sparse", y=csr_matrix(Y)),
     "y with infinity": arrays("has inf in row 1", "finite", y=np.where(Y, 1.0, np.inf)),
     "y of text and numbers": arrays("y cannot be read as a column", y=np.array(["no", 1] * 4, object)),
     "y beyond int64": arrays("9223372036854775808 in row 2", y=np.array([0, 2**63] * 4, np.uint64)),
     "numbers in words": numbers(["sick", "well"] * 3, "such as 'sick'"),
-    "numbers of truth": numbers([True, False] * 3, "bool"),
     "numbers with NaN": numbers([1.0, 2.0, np.nan, 4.0, 5.0, 6.0], "row 3"),
     "numbers too large": numbers([1e200, 2.0, 3.0, 4.0, 5.0, 6.0], "row 1"),
     "one number": numbers([2.0] * 6, "there is nothing to learn"),
@@ -288,63 +264,35 @@ CASES = {
     "numbers taken for classes": case(lambda: evaluate(X, X[:, 0] / 2), "of 1 row (0.0", "most need at"),
     "nested in text": case(lambda: NestedSplits(KFold(3), "kfold:3"), "is made of two that are drawn"),
     # Job
-    "task of nothing": jobs("task=None", "Task.of(X, y)", task=None),
     "arrays for rows to test": jobs("test=", "TestRows", test=(X, Y)),
-    "narrow rows to test": jobs("X has shape (8, 1)", "(rows, 2)", test=TestRows(X[:, :1], TASK.y)),
     "no rows to test": jobs("no test rows", test=TestRows(X[:0], TASK.y[:0])),
     "rows to test with NaN": jobs("an empty cell in row 2", test=TestRows(SPOILT, TASK.y)),
-    "rows to test with labels too few": jobs("shape (7,)", "a class number", test=TestRows(X, TASK.y[:7])),
-    "rows to test of a class below zero": jobs("a class number below 2", test=TestRows(X, TASK.y - 1)),
     "rows to test of no class": jobs("a class number below 2", test=TestRows(X, TASK.y + 1)),
     # run_many
-    "jobs of nothing": case(lambda: list(run_many(None, SERIAL)), "jobs=None", "Job"),
     "too many folds on Ray": case(lambda: list(run_many([Job(TOO_MANY, TASK)], Execution("ray"))), "k=9"),
-    "jobs run by text": case(lambda: list(run_many([Job(STUDY, TASK)], "serial")), "execution='serial'"),
     # plan
-    "plan of nothing": case(lambda: plan(None, X, Y), "study=None", "Study.of"),
-    "plan for no workers": case(lambda: plan(STUDY, X, Y, workers=[0]), "workers=0 is below 1"),
     "plan for half a worker": case(
         lambda: plan(STUDY, X, Y, workers=[2, 0.5]), "workers=0.5 is not a whole number"
     ),
     "plan for nobody": case(lambda: plan(STUDY, X, Y, workers=()), "workers is empty"),
     # read_task and Task.from_table
     "source of nothing": case(lambda: read_task(None), "None", "named set"),
-    "source empty": case(lambda: read_task(""), "'' is neither a file ending in .csv", "named set"),
-    "source with a null": case(lambda: read_task("a\0.csv"), "no file", "a\\x00.csv"),
     "source a folder": case(lambda: read_task("folder.csv"), "'folder.csv' is a folder, and no table"),
-    "columns of nothing": case(lambda: Task.from_table(None, Roles()), "columns=None"),
-    "target by number": case(
-        lambda: Task.from_table(COLUMNS, Roles(2)), "no column 2 for the target", "a, b, y"
-    ),
     "features a text": case(lambda: Task.from_table(COLUMNS, Roles(features="ab")), "features='ab'", "list"),
     # make_test_rows
     "test rows an array": measures(X, "test=array", "TestRows"),
     "test rows without target": measures(COLUMNS.drop_columns("y"), "no column 'y' with the labels"),
     "test rows without a feature": measures(COLUMNS.drop_columns("a"), f"{NO_COLUMN} 'a'", "b, y"),
     "test rows none": measures(COLUMNS[:0], "no test rows"),
-    "test rows of another class": measures(
-        COLUMNS.set_column(2, "y", pa.array([0, 2] * 4)), "column 'y' holds 2", "0 and 1"
-    ),
-    "test rows for no task": measures(COLUMNS, "task=None", "Task.of(X, y)", task=None),
-    "test rows with twins": measures(COLUMNS.rename_columns(["a", "y", "y"]), "two columns are named 'y'"),
     # Result.predict, predictions
     "one row as a vector": predicts(X[0], "X has shape (2,)", "expected (rows, 2)"),
-    "rows too narrow": predicts(X[:, :1], "X has shape (8, 1)", "expected (rows, 2)"),
-    "rows ragged": predicts([[1, 2], [3]], "X", "not an array"),
     "rows of texts": predicts(np.char.add("a", X.astype(str)), "column 'x0' has 'a0.0' in row 1"),
-    "rows with NaN": predicts(SPOILT, "column 'x1' has an empty cell in row 2"),
     "frame with other names": predicts(Frame(["p", "q"], X), "there are no columns 'x0', 'x1'", "p, q"),
-    "frame with twins beside": predicts(Frame(["x0", "x1", "x1"], X[:, [0, 1, 0]]), "two", "named 'x1'"),
-    "frame with names too few": predicts(Frame(["x0"], X), "a table of 2 columns but only 1 names"),
     "member beyond the members": predicts(X, "member=2 is above 1", by="member:2"),
-    "member below zero": predicts(X, "by='member:-1' is not known", "member:0", by="member:-1"),
     "rule misspelt": predicts(X, "by='votes' is not known", "did you mean vote?", by="votes"),
     "seed and vote": predicts(X, "seed and vote exclude each other", seed=1, by="vote"),
-    "seed a fraction": predicts(X, "seed=0.0 is not a whole number", seed=0.0),
-    "seed of too many digits": predicts(X, "seed", seed=DIGITS),
     # clopper_pearson
     "m of another shape": case(lambda: clopper_pearson([1, 2], [5, 6, 7]), "shape", "(2,)", "(3,)"),
-    "bound at a text": case(lambda: clopper_pearson(1, 5, "0.05"), "delta='0.05' is not a number"),
     # folders
     "nothing loaded": folder(lambda: load_run("new"), "'new' holds no run"),
     "number loaded": folder(lambda: load_run(3), "out=3", error=InputError),
@@ -353,19 +301,13 @@ CASES = {
     "address loaded": folder(lambda: load_run("ftp://b/run"), "the scheme is not known", error=InputError),
     "unfinished loaded": folder(lambda: load_run("run"), "'run' is not finished", **UNFINISHED),
     "strange folder loaded": folder(lambda: load_run("other"), "'other'", "not a run folder"),
-    "nothing verified": folder(lambda: verify(Path("new")), "'new' holds no finished run"),
     "unfinished verified": folder(lambda: verify(Path("run")), "no finished run", **UNFINISHED),
-    "nothing on a page": folder(lambda: report(Path("new")), "'new' holds no run"),
     "form without a file": case("report run --for tripod-ai", "for='tripod-ai' needs --out, the form to"),
     "strict without a form": case("report run --strict", "strict is about a form: name its guideline"),
     # files
     "no such file": words("", "there is no file 'nowhere.csv'", source="nowhere.csv"),
-    "a folder": words("", "'.' is a folder, and no table: name a file that ends in .csv", source="."),
-    # named sets
-    "generator without seed": words("", "does not name a set", "twonorm:n:seed", source="twonorm:99"),
     # columns
     "empty list of features": words(["--features", ""], "there is no column ''"),
-    "text that is to be a date": words("--date b", "column 'b' holds numbers, not all dates"),
     "two kinds": words("--date b --categorical b", "column 'b' is given two kinds"),
     "a kind for no column": words("--categorical c", "--categorical 'c': the columns that are learned"),
     "the target names rows": words("--id y", "'y' cannot be --id and --target", source="only target.csv"),
@@ -381,8 +323,6 @@ CASES = {
         "--k 9 is outside 3..8: there are 8 groups to learn from",
         source="groups.csv",
     ),
-    # labels and rows
-    "one class": words("", "has 1 class (yes): expected 2", source="one class.csv"),
     # landmarks
     "svm_nystroem with more landmarks than rows": words(
         "--learner svm_nystroem --k 3 --certify paper",
@@ -390,13 +330,9 @@ CASES = {
         "give at most",
     ),
     # the rest of the study
-    "missing study file": words("--study nowhere.toml", "study file 'nowhere.toml'"),
-    "broken study file": words("--study broken.toml", "study file 'broken.toml'", "Unclosed array"),
-    "unknown field": words("--study unknown.toml", "'unknown.toml': unknown option 'cost'"),
     "number for a list": words("--study scalar.toml", "--C True is not a sequence", "list of numbers"),
     # execution
     "serial workers": words("--backend serial --workers 2", "--workers 2", "leave out --backend serial"),
-    "claim of 5001 digits": words(f"--certify holdout --claim {'9' * 5001}", "--claim '999"),
     # a time, and what fixes the work
     "time and paper": words("--budget 10m --paper", "--budget 10m limits", "--search race fixes it: leave"),
     "time and effort": words("--budget 10m --search budget --effort 90", "and --effort 90 fixes it: leave"),
@@ -415,33 +351,22 @@ CASES = {
         "--resampling complete", "--resampling complete requires a certification, which ckcv run has"
     ),
     "measure of two classes": evaluates("--measure auc", "--measure 'auc' is not for three or more classes"),
-    "no such learner": evaluates("--measure accuracy --learner svm,nothing", "learner"),
     "certificate of a procedure": evaluates("--certify holdout", "No such option", usage=True),
     "margin of 1": case(lambda: Question(no_worse=1.0), "no_worse=1.0 is outside (0, 1)"),
-    "uses beyond the most": case(lambda: Question(uses=1_001), "uses=1001 is above 1000"),
-    "no margin": case("compare run run --rows good.csv --no-worse 0", "--no-worse 0.0 is outside (0, 1)"),
     "nothing to compare with": case("compare run --rows good.csv", "or --predictions COLUMN"),
-    "no rows to compare on": case("compare run run --rows none.csv", "none.csv"),
     "rows to compare on not named": case("compare run run", "--rows", usage=True),
     # rows to test on
-    "missing test file": words("--test nowhere.csv", "there is no file 'nowhere.csv'"),
     "test with another label": words(["--test", "test with maybe.csv"], "'maybe'", "'no' and 'yes'"),
     # folders that cannot be written
     "out inside a file": case("run good.csv --out good.csv/run", "good.csv' is not a folder"),
     # names no file can have
     "long out": case(f"run good.csv --out {LONG}", f"--out '{LONG}'", "File name too long"),
-    "long source": words("", f"'{LONG}.csv'", "File name too long", source=f"{LONG}.csv"),
     "status of very many folders": case(f"status {'a/' * 2045}", "File name too long", code=4),
     # what the parser refuses
     "no source": case("run --out OUT", "Missing argument", usage=True),
     "unknown option": words("--gama 1", "No such option: --gama", "--gamma", usage=True),
-    "unknown command": case("rum good.csv", "No such command 'rum'", usage=True),
-    "workers of words": words("--workers all", "--workers", "integer", usage=True),
-    "predict with a negative seed": case("predict nowhere good.csv --seed=-1", "--seed", usage=True),
     # no run there
     "status of nothing": case("status nowhere", "'nowhere' holds no run", code=4),
-    "verify of nothing": case("verify nowhere", "'nowhere'", "no finished run", code=4),
-    "status of a file": case("status good.csv", "'good.csv'", code=4),
     # before the table is read
     **{
         f"{command} {option} {value}": case([command, "no target.csv", option, value], message, code=code)
@@ -539,9 +464,7 @@ def test_what_cannot_be_is_refused_in_one_message(refused, place, name):
     refused(CASES[name])
 
 
-@pytest.mark.parametrize(
-    "name", ["no such file", "fewer groups than folds", "one class", "status of nothing"]
-)
+@pytest.mark.parametrize("name", ["no such file", "fewer groups than folds", "status of nothing"])
 def test_nothing_goes_to_standard_output_with_json_either(refused, name):
     asked = CASES[name].asked
     refused(CASES[name]._replace(asked=[*(asked.split(" ") if isinstance(asked, str) else asked), "--json"]))
@@ -574,9 +497,7 @@ def edit(file, **changed):
 
 DAMAGES = {
     "another schema": (lambda f: edit(f / "study.json", schema=99), "schema 99"),
-    "no JSON": (lambda f: (f / "study.json").write_text("{"), "study.json is damaged"),
     "half a certificate": (lambda f: edit(f / "certificate.json", l_ee=None), "certificate.json"),
-    "half the models": (lambda f: (f / "ensemble/models.parquet").write_bytes(b"PAR1"), "models.parquet"),
 }
 
 
