@@ -38,22 +38,6 @@ def told(folder: Path) -> list[Section]:
 # The tables of items
 
 
-@pytest.mark.parametrize(
-    ("name", "numbers"),
-    [
-        ("tripod-ai", map(str, range(1, 28))),
-        ("annex-iv", map(str, range(1, 10))),
-        ("stard-ai", [*map(str, range(1, 41)), "15d", "16c", "17b", "26b", "40b"]),
-        ("model-card", [f"4.{i}" for i in range(1, 10)]),
-        ("ts-4213", ["5.3.6", "5.3.13", "6.2.2"]),
-    ],
-)
-def test_the_numbers_are_those_of_the_guideline(name: str, numbers: Any) -> None:
-    known = [item.number for item in forms.read_form(name).item]
-    for number in numbers:
-        assert any(re.match(rf"{re.escape(number)}(?![0-9])", other) for other in known), number
-
-
 # Facts
 
 
@@ -142,24 +126,6 @@ def test_a_template_has_every_item_that_asks_and_no_answer(name: str) -> None:
     assert answered == {item.number: "An answer." for item in form.item if item.ask}
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("1 = ", "answers='a.toml' is not TOML: "),
-        ("1 = 2", "item '1' is 2, not a text: write it in quotes"),
-        ("[5]\na = 'b'", "item '5' is {'a': 'b'}, not a text"),
-    ],
-)
-def test_what_is_no_answer_is_refused(text: str, message: str) -> None:
-    with pytest.raises(InputError, match=re.escape(message)):
-        forms.parse_answers("a.toml", text)
-
-
-def test_an_answer_to_no_item_is_refused(told: list[Section]) -> None:
-    with pytest.raises(InputError, match=r"TRIPOD\+AI has no item '5aa'; did you mean 5a"):
-        forms.fill_items(forms.read_form("tripod-ai"), "a run", told, {"5aa": "x"})
-
-
 # Files
 
 
@@ -183,11 +149,10 @@ def test_a_form_is_written_and_written_again_and_nothing_else(folder: Path, tmp_
         (fill_form, ("tripod-ai", "form.pdf"), "out='form.pdf': the name has to end in .md or"),
         (fill_form, ("tripod", "form.md"), "for='tripod' is not known"),
         (fill_form, ("tripod-ai", "{folder}/form.md"), "is in the run folder"),
-        (fill_form, ("tripod-ai", "no/form.md"), "cannot write"),
-        (fill_form, ("tripod-ai", "a.md", "b.txt"), "answers='b.txt': the name has to end"),
         (fill_form, ("tripod-ai", "a.md", "none.toml"), "answers='none.toml' cannot be read: "),
-        (fill_form, ("tripod-ai", "a.md", "{folder}"), "the name has to end in .toml"),
-        (write_answers, ("tripod-ai", "a.html"), "template='a.html': the name has to end"),
+        (fill_form, ("tripod-ai", "a.md", "one.toml"), "one.toml' is not TOML: "),
+        (fill_form, ("tripod-ai", "a.md", "two.toml"), "item '1' is 2, not a text: write it in quotes"),
+        (fill_form, ("tripod-ai", "a.md", "five.toml"), "has no item '5aa'; did you mean 5a"),
         (write_answers, ("tripod-ai", "{folder}/a.toml"), "is in the run folder"),
     ],
 )
@@ -195,6 +160,8 @@ def test_what_cannot_be_written_or_read_is_refused(
     write: Any, words: tuple[str, ...], message: str, folder: Path, tmp_path: Path, monkeypatch: Any
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    for name, text in {"one": "1 = ", "two": "1 = 2", "five": "5aa = 'x'"}.items():
+        Path(f"{name}.toml").write_text(text)
     before = snapshot(folder, tmp_path)
     with pytest.raises(InputError, match=re.escape(message)):
         write(folder, *(word.format(folder=folder) for word in words))

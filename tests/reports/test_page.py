@@ -19,7 +19,6 @@ import pytest
 from conftest import Ran, blobs, unwrap
 from doubles import FIRE, Failing, k_of, run_with
 from finished import KINDS, SERIAL, Finished
-from matplotlib.image import imread
 from pages import FORBIDDEN, HOSTILE, Page
 
 from ckcv_ray import evaluate, load_run
@@ -130,20 +129,6 @@ def browse(browser: str, place: Path, *words: str) -> str:
     done = subprocess.run(command, env=os.environ | home, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     return done.stdout
-
-
-def test_a_browser_shows_a_light_and_a_dark_scheme(browser: str, tested: Path, tmp_path: Path) -> None:
-    page = write_report(RunFolder(tested).files, show_once(tested), tmp_path / "page.html")
-    background = []
-    for scheme in ("0", "1"):
-        picture = tmp_path / f"{scheme}.png"
-        words = (f"--blink-settings=preferredColorScheme={scheme}", f"--screenshot={picture}")
-        browse(browser, tmp_path, *words, "--window-size=1280,900", Path(page).as_uri())
-        image = imread(picture)
-        background.append(float(image[5, 5, :3].mean()))
-        assert image.std() > 0.01
-    assert background[0] < 0.2
-    assert background[1] > 0.9
 
 
 def test_a_browser_takes_no_name_for_markup_nor_scrolls_a_narrow_window_sideways(

@@ -20,7 +20,7 @@ from ckcv_ray.reports.figures import draw_performance
 from ckcv_ray.reports.render import make_markdown, make_page, read_judged
 from ckcv_ray.runs import judged as judging
 from ckcv_ray.runs.judged import make_bins
-from ckcv_ray.runs.result import compute_probabilities, tabulate_predictions
+from ckcv_ray.runs.result import compute_probabilities
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.runs.scored import find_kept
 from ckcv_ray.storage.files import read_table
@@ -76,13 +76,6 @@ def test_a_model_that_cannot_classify_is_a_damaged_folder(labels: Any) -> None:
     part = judging.JudgedPart(predict, np.zeros((2, 1)), np.zeros(2, np.int32))
     with pytest.raises(StoreError, match="see ckcv verify"):
         part.ask(part.X, 2)
-
-
-def test_undecided_rows_are_in_a_column_of_their_own() -> None:
-    label = np.where(np.arange(200) < 3, -1, make_judged().label)
-    counts = tabulate_predictions(Y, label, 2)
-    assert counts[:, -1].sum() == 3
-    assert counts.sum(axis=1).tolist() == np.bincount(Y).tolist()
 
 
 def test_curves_are_of_single_classifiers() -> None:
@@ -146,14 +139,6 @@ def test_learners_without_probabilities_are_told_which_have_them(finished: Finis
     assert "calibrat" not in result.summary()
     for text in (result.summary(details=True), make_page(finished("held")), make_markdown(finished("held"))):
         assert text.count(said) == 1
-
-
-def test_every_row_is_in_one_bin_of_its_class() -> None:
-    _, counts = judging.count_scores(make_judged(), 2)
-    assert counts.sum(axis=1).tolist() == np.bincount(Y).tolist()
-    edges, _ = judging.count_scores(make_judged(rank=None), 2)
-    assert edges[-1] <= 1
-    assert judging.count_scores(make_judged(rank=None, probability=None), 2) is None
 
 
 def test_the_column_that_decides_is_important_and_another_is_not() -> None:

@@ -116,13 +116,6 @@ def test_names_from_the_data_are_text(outputs: list[Shown]) -> None:
     assert "&lt;script&gt;" in outputs[0].content["text/html"]
 
 
-def test_nothing_is_shown_where_no_notebook_runs(capsys: pytest.CaptureFixture[str]) -> None:
-    before = "IPython" in sys.modules
-    compute("run")
-    assert capsys.readouterr() == ("", "")
-    assert ("IPython" in sys.modules) == before
-
-
 def test_a_listener_and_a_terminal_show_nothing(
     outputs: list[Shown], monkeypatch: pytest.MonkeyPatch
 ) -> None:
