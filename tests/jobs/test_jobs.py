@@ -21,7 +21,6 @@ ROOT = Path(__file__).resolve().parents[2]
 RAY = str(Path(sys.executable).parent / "ray")
 TRIALS = 20
 HEAD_SECONDS = 240.0  # a head starts within some ten of them where the machine has nothing else to do
-SCRIPTS = [ROOT / "jobs" / name for name in ("run_study.py", "nightly/__main__.py")]
 STUDY = ("twonorm:90:0", "--k", "3,4,5", "--n-splits", "4", "--C", "0.1,1,10", "--gamma", "0.01,0.1")
 RUN = [sys.executable, str(ROOT / "jobs" / "run_study.py"), *STUDY]
 
@@ -136,18 +135,3 @@ def test_a_night_as_a_ray_job_is_submitted_once(head: Head, tmp_path: Path) -> N
     (part,) = (tmp_path / "history").iterdir()
     figures = json.loads(part.read_text())["figures"]
     assert {figure["group"] for figure in figures} == {"overhead"}
-
-
-@pytest.mark.parametrize("script", SCRIPTS, ids=lambda file: str(file.relative_to(ROOT)))
-def test_a_script_imports_from_the_repository_and_not_from_its_folder(script: Path, tmp_path: Path) -> None:
-    """Run a copy among decoy modules, with a package that reports that it was imported."""
-    folder = tmp_path / script.relative_to(ROOT).parent
-    folder.mkdir(parents=True)
-    copy = shutil.copy(script, folder)
-    for name in ("numpy", "typer"):
-        (folder / f"{name}.py").write_text("raise ImportError('from the folder of the script')")
-    (tmp_path / "ckcv_ray").mkdir()
-    (tmp_path / "ckcv_ray" / "__init__.py").write_text("raise SystemExit('from the repository')")
-    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
-    done = subprocess.run([sys.executable, copy], cwd="/", env=environment, capture_output=True, text=True)
-    assert done.stderr == "from the repository\n"

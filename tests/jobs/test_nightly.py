@@ -204,21 +204,6 @@ def test_the_page_loads_nothing_and_draws_every_number(
     assert f"{SPEED_LABEL}: 50 in night night-01, median before 100; 2 nights" in drawn
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (("--night", "../x"), "night='../x'"),
-        (("--night", ""), "night=''"),
-        (("--only", "studies,nothing"), "only='nothing'"),
-        (("--plan", "nothing"), "plan='nothing'"),
-        (("--out", "/dev/null/x"), "cannot write"),
-    ],
-    ids=str,
-)
-def test_bad_input_is_refused(options: tuple[str, ...], message: str, night: Run) -> None:
-    check_refused(night, 2, message, *options)
-
-
 def test_a_history_has_a_single_plan(night: Run) -> None:
     night(figures(), "--plan", "tiny")
     assert night(figures())[1]["plan"] == "tiny"

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from boosting import make as make_booster
 from cases import BY_DAY, CASES
@@ -16,8 +15,7 @@ from conftest import blobs, unwrap
 from finished import SERIAL, Finished
 from pages import Page
 
-from ckcv_ray import Certified, Job, Result, Scored, Study, Task, load_run, verify
-from ckcv_ray.core.bounds.binomial import clopper_pearson
+from ckcv_ray import Certified, Job, Result, Scored, Study, Task, load_run
 from ckcv_ray.errors import ceil_percent
 from ckcv_ray.reports.facts import FOLDER, facts
 from ckcv_ray.reports.render import make_markdown, make_page
@@ -27,7 +25,6 @@ from ckcv_ray.runs.judged import GRID, judge_rows, trace_roc
 from ckcv_ray.runs.result import find_quoted, tabulate_claimed
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.storage.folder import LONGEST_QUESTION
-from ckcv_ray.tables.roles import Roles
 
 SMALL: dict[str, Any] = {"k": (3,), "n_splits": 3, "C": (1.0,), "gamma": (0.1,)}
 HELD: dict[str, Any] = {**SMALL, "certify": "holdout"}
@@ -226,15 +223,6 @@ def test_the_next_commands_trust_the_packages_that_the_run_needed() -> None:
         assert last.count("ckcv ") == last.count(named) >= 1
 
 
-def test_a_hold_out_is_advised_with_what_it_would_prove() -> None:
-    result = compute(PAPER, blobs(300, shift=2.0))
-    (bound,) = re.search(r"--certify holdout: about ([\d.]+) %", unwrap(result.summary())).groups()
-    expected = clopper_pearson(int(np.ceil(result.certificate.error * 150)), 150, 0.05)
-    assert bound == ceil_percent(float(expected)).removesuffix(" %")
-    assert float(expected) < result.proven
-    assert "--certify holdout" not in compute(PAPER, blobs(40)).summary()  # too few rows to hold out
-
-
 def test_no_number_of_rows_is_advised_to_reach_a_constant() -> None:
     rng = np.random.default_rng(1)
     X = rng.normal(size=(240, 1))
@@ -245,36 +233,6 @@ def test_no_number_of_rows_is_advised_to_reach_a_constant() -> None:
     assert "with 480 rows: about" in compute(HOLDOUT, Task.of(X, (X[:, 0] > 0).astype(int))).summary()
 
 
-def test_of_numbers_more_groups_are_advised_with_about_what_they_prove() -> None:
-    """Rows of a linear function with noise, two of each group."""
-
-    def measure(units: int) -> Result:
-        rng = np.random.default_rng(3)
-        X, noise = rng.normal(size=(2 * units, 2)), np.repeat(rng.normal(size=units), 2)
-        task = Task.of(X, X[:, 0] + 0.5 * noise, groups=np.arange(2 * units) // 2, numbers=True)
-        return compute(Study.of(learner="ridge", clip=3, certify="holdout", k=(3,), n_splits=3), task)
-
-    result, more = measure(160), measure(320)
-    next_step = r"next on new rows, none of these: with 320 groups: about ([\d.]+), if they are as far off"
-    found = re.search(next_step, unwrap(result.summary()))
-    assert found is not None, result.summary()
-    slack = 3 * (result.proven - result.certificate.first.measured)
-    assert abs(3 * more.proven - float(found[1])) < slack / 2
-    assert float(found[1]) < 3 * result.proven
-
-
-def test_a_question_is_answered_before_a_bound_is_quoted(tmp_path: Path) -> None:
-    """The folder, which does not hold the column that was left out, asks the same."""
-    rows = blobs(200, shift=3.0)
-    columns = pa.table({"a": rows.X[:, 0], "b": rows.X[:, 1], "patient": np.arange(200) // 4, "y": rows.y})
-    task = Task.from_table(columns, Roles("y", drop=["patient"]))
-    result = run_job(Job(HOLDOUT, task, tmp_path / "run"), SERIAL)
-    for shown in map(unwrap, (result.summary(), load_run(tmp_path / "run").summary())):
-        assert shown.startswith("Quote with CAUTION: in the long run at most")
-        assert "QUESTION column 'patient' repeats: 50 values in 200 rows" in shown
-    assert verify(tmp_path / "run").ok
-
-
 def test_the_question_of_a_stranger_s_folder_is_cut(tmp_path: Path) -> None:
     task = blobs(200, shift=3.0)
     long = replace(task, units=replace(task.units, question="\x1b[1m<b>" + 10_000 * "why "))
@@ -283,11 +241,3 @@ def test_the_question_of_a_stranger_s_folder_is_cut(tmp_path: Path) -> None:
     assert len(question) < LONGEST_QUESTION + 20
     assert "\x1b" not in question
     assert "<b>why" not in make_page(tmp_path / "run")
-
-
-def test_a_claim_at_a_cut_off_says_so_where_the_first_claim_is_about_none() -> None:
-    required = HOLDOUT.replace(require="sensitivity>=0.5")
-    for claim, said in (("refit,sensitivity", True), ("sensitivity,refit", False)):
-        shown = unwrap(compute(required.replace(claim=claim), blobs(200, shift=2.0)).summary())
-        (proven,) = re.findall(r"proven (.*?) by class", shown)
-        assert re.search(r"% with cut-off -?[\d.]+", proven) if said else "cut-off" not in proven

@@ -6,11 +6,9 @@ Three pages are kept as they are read; with CKCV_RECORD=1 they are recorded agai
 import hashlib
 import os
 import re
-import shutil
-import subprocess
 from collections.abc import Callable
 from functools import cache
-from html import escape, unescape
+from html import unescape
 from pathlib import Path
 
 import numpy as np
@@ -27,7 +25,6 @@ from ckcv_ray.reports.render import make_page
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.storage.folder import RunFolder
-from ckcv_ray.storage.pages import write_report
 from ckcv_ray.study.study import Study
 from ckcv_ray.tables.roles import Roles
 from ckcv_ray.tables.task import Task, TestRows
@@ -39,7 +36,6 @@ PLAIN, TARGET = blobs(30, d=len(NAMES)), "<title>&\"' target"
 COLUMNS = dict(zip(NAMES, PLAIN.X.T, strict=True)) | {TARGET: np.where(PLAIN.y == 1, *HOSTILE)}
 OF_STRANGERS = Task.from_table(pa.table(COLUMNS), Roles(TARGET), source='"><script>2</script>.csv')
 KINDS["hostile"] = SMALL, OF_STRANGERS
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 
 
 @cache
@@ -111,40 +107,6 @@ def test_every_figure_has_words_and_a_table(tested: Path) -> None:
     assert "currentColor" in text
     ids = [value for name, value in shown.attributes if name == "id"]
     assert len(ids) == len(set(ids))
-
-
-@pytest.fixture
-def browser() -> str:
-    found = next((path for name in BROWSERS if (path := shutil.which(name))), None)
-    if found is None:
-        pytest.skip(f"none of {', '.join(BROWSERS)} is installed: no page was opened in a browser")
-    return found
-
-
-def browse(browser: str, place: Path, *words: str) -> str:
-    """Standard output of a headless browser that keeps all it writes in ``place``."""
-    options = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-crash-reporter", "--hide-scrollbars")
-    command = [browser, *options, f"--user-data-dir={place / 'profile'}", *words]
-    home = {name: str(place) for name in ("HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME")}
-    done = subprocess.run(command, env=os.environ | home, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-def test_a_browser_takes_no_name_for_markup_nor_scrolls_a_narrow_window_sideways(
-    browser: str, finished: Finished, tmp_path: Path
-) -> None:
-    """The page inside a frame of 390 pixels, measured by a script that the page itself would forbid."""
-    page, run = show_once(finished("hostile")), RunFolder(finished("hostile"))
-    target = Path(write_report(run.files, page, tmp_path / "page.html")).as_uri()
-    assert not FORBIDDEN & set(Page(browse(browser, tmp_path, "--dump-dom", target)).tags)
-    text = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", page)
-    frame = f'<iframe style="width:390px;height:800px;border:0" srcdoc="{escape(text)}"></iframe>'
-    script = "onload = () => document.title = frames[0].document.documentElement.scrollWidth"
-    file = tmp_path / "frame.html"
-    file.write_text(f"<meta charset=utf-8><title>-</title><script>{script}</script>{frame}")
-    dom = browse(browser, tmp_path, "--dump-dom", file.as_uri())
-    assert re.findall(r"<title>(.*?)</title>", dom)[0] == "390"
 
 
 PAGES = Path(__file__).with_name("pages")

@@ -111,13 +111,6 @@ def test_calibration_is_that_of_the_probabilities_that_predict_writes(kind: str,
     assert {each["label"] for each in in_json} == {result.task.classes[1]}
 
 
-def test_what_can_be_noise_is_told_in_details_alone() -> None:
-    result = make("refit")
-    assert judging.calibrate(result).n_outside == 0
-    assert "calibrat" not in result.summary()
-    assert "these can be noise: calibration is not shown either\n" in result.summary(details=True)
-
-
 @pytest.mark.parametrize(
     ("kind", "labels", "reason"),
     [("held better", {1}, "rows of a group are related"), ("three", {0, 1, 2}, "estimate sets share rows")],
