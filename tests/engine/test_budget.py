@@ -14,7 +14,7 @@ from ckcv_ray import Execution, Job
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.engine import forecast
 from ckcv_ray.engine.evaluate import evaluate, make_failures, share
-from ckcv_ray.engine.forecast import Trial, estimate
+from ckcv_ray.engine.forecast import estimate
 from ckcv_ray.engine.race import BudgetQueue
 from ckcv_ray.errors import InputError, StoreError
 from ckcv_ray.records.candidates import summarize_search
@@ -207,22 +207,9 @@ def test_a_failure_leaves_its_candidate_out_and_the_rest_goes_on() -> None:
     assert winner.path != 1
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (
-            {"effort": 5},
-            r"effort=5: comparing 12 settings and completing one candidate on 6 splits takes an effort of",
-        ),
-        ({"effort": 0}, "effort=0"),
-        ({"search": "budget:keep=1.5"}, r"keep=1\.5 is outside \(0, 1\)"),
-        ({"search": "budget:survivors=0"}, "survivors=0"),
-        ({"search": "budget:kep=0.5"}, "unknown option 'kep' of budget.* did you mean keep"),
-    ],
-)
-def test_a_budget_that_is_none_is_refused(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        Problem.of(STUDY.replace(**options), blobs(60))
+def test_an_effort_that_completes_no_candidate_is_refused() -> None:
+    with pytest.raises(InputError, match=r"effort=5: comparing 12 settings .* takes an effort of"):
+        Problem.of(STUDY.replace(effort=5), blobs(60))
 
 
 @pytest.mark.parametrize(("name", "workers"), [("plain", 1), ("screens", 3), ("learners", 1)])
@@ -294,24 +281,6 @@ def test_a_search_is_expected_to_take_what_its_few_good_settings_cost(
     assert seconds / 2 < expected.rounds(effort) < 2 * seconds
     mean = expected.rates.seconds_for(effort * problem.mean_cost)  # of one learner
     assert mean > 2 * seconds
-
-
-def test_times_grow_as_those_of_the_first_path_else_as_costs_and_what_was_not_tried_is_like_it() -> None:
-    queue = BudgetQueue(Problem.of(SCREENED, blobs(900)))
-    trial = Trial(queue, share(queue.problem), 0.0)
-    (paths,), top = trial.paths, len(trial.positions) - 1
-    first, other, third = paths.tolist()
-    costs = trial.costs[:, first]
-    assert trial.expect(paths, top).tolist() == [0.0] * 3
-    trial.seconds[0, [first, other]] = 2.0, 6.0
-    assert trial.expect(paths, top) == pytest.approx(np.array([2.0, 6.0, 2.0]) * costs[top] / costs[0])
-    trial.seconds[top, first] = 9.0
-    assert trial.expect(paths, top).tolist() == [9.0, 27.0, 9.0]
-    trial.seconds[top, other] = 5.0
-    assert trial.expect(paths, top).tolist() == [9.0, 5.0, 9.0]
-    assert trial.expect(paths, 0) == pytest.approx([2.0, 5.0 * 2.0 / 9.0, 2.0])
-    trial.seconds[top, third] = 1.0
-    assert trial.expect_all(paths).tolist() == [5.0, 7.0, 3.0]  # 6 of the first are shared by all
 
 
 @pytest.mark.parametrize("effort", [90, 120, 250, 288, 10_000])

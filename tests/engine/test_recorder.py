@@ -1,11 +1,10 @@
-"""A recorder that dies at any moment, between any two calls or in the midst of one: the run is the same."""
+"""A run that is killed at any moment of writing is taken up, and ends the same."""
 
 import os
 from collections.abc import Callable
-from functools import partial
 from itertools import count
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import pytest
 from conftest import blobs, is_night
@@ -67,37 +66,6 @@ def moments(monkeypatch: pytest.MonkeyPatch) -> Moments:
     return Moments(monkeypatch)
 
 
-class Remote:
-    """A recorder in a process of its own, as on Ray: one that died is replaced, opened and asked again.
-
-    Args:
-        make: makes a recorder.
-        moments: of its process.
-    """
-
-    def __init__(self, make: Callable[[], Recorder], moments: Moments) -> None:
-        self.make, self.now, self.moments = make, make(), moments
-
-    def __getattr__(self, name: str) -> Any:
-        return partial(self.ask, name)
-
-    def ask(self, name: str, *args: Any) -> Any:
-        self.moments.counting = True
-        try:
-            return getattr(self.now, name)(*args)
-        except Death:
-            self.replace()
-            return getattr(self.now, name)(*args)
-        finally:
-            self.moments.counting = False
-
-    def replace(self) -> None:
-        self.moments.dead, self.moments.counting = False, False
-        let_go(self.now)
-        self.now = self.make()
-        self.now.open()
-
-
 def let_go(recorder: Recorder) -> None:
     """What the system does of a process that ended: its lock is free, and the file is still there."""
     lock = recorder.folder.files.lock
@@ -140,15 +108,6 @@ def missed(out: Path) -> set[tuple[int, int]]:
     return {(row["path"], row["k_first"]) for row in lost}
 
 
-def outlived(out: Path, case: Case, moments: Moments) -> None:
-    """Run a study whose recorder dies."""
-
-    def recorder(problem: Problem, folder: Any) -> Recorder:
-        return cast(Recorder, Remote(lambda: Recorder(problem, folder), moments))
-
-    run_with(case.backend, case.study, TASK, out, recorder)
-
-
 def check(out: Path, whole: Path) -> None:
     assert results(out) == results(whole)
     assert failures(out) <= failures(whole)  # what is beaten need not be tried again
@@ -158,23 +117,9 @@ def check(out: Path, whole: Path) -> None:
     assert not RunFolder(out).files.lock.busy
 
 
-def test_it_may_die_in_the_midst_of_any_call(tmp_path: Path, case: Case, moments: Moments) -> None:
-    moments.begin()
-    outlived(tmp_path / "whole", case, moments)
-    most = moments.done
-    assert most > 30
-    for last in range(1, most + 1, case.step):
-        out = tmp_path / str(last)
-        moments.begin(last)
-        outlived(out, case, moments)
-        moments.begin()
-        check(out, tmp_path / "whole")
-
-
 def test_all_may_be_killed_at_any_moment_and_is_taken_up(
     tmp_path: Path, case: Case, moments: Moments
 ) -> None:
-    """The whole process, driver and recorder, and those of inner selections."""
     made: list[Recorder] = []
 
     def recorder(problem: Problem, folder: Any) -> Recorder:

@@ -56,28 +56,20 @@ REFUSED = [
     plain("balance=up is for classes", balance="up"),
     plain("criterion=clipped is for numbers, and", CLASSES, learner="forest"),
     plain("claim=within:0.5 is for numbers, and", CLASSES, **OF_CLASSES, claim="within:0.5"),
-    plain("accept=clipped<=3 is for numbers, and", CLASSES, **OF_CLASSES, accept="clipped<=3"),
     plain("claim='within:0.9' requires certify holdout", certify="paper", claim="within:0.9"),
-    *(plain("is not allowed: name the error from which on", clip=clip) for clip in (0, -1, np.inf, np.nan)),
-    *(plain("is not a number", clip=clip) for clip in ("fifty", True, [5])),
+    *(plain("is not allowed: name the error from which on", clip=clip) for clip in (0, np.inf, np.nan)),
     held("claim=within:0.5 counts rows as independent", GROUPED, claim="refit,within:0.5"),
     held("subgroups=x0 counts rows of a subgroup as", GROUPED, subgroups="x0"),
     held("claim=vote is for classes, and the target 'y' has numbers: leave it out", claim="vote"),
     held("claim=auc is for two classes", claim="auc"),
-    held("claim=recall is for classes", claim="recall"),
-    held("claim=ppv:0.1 is for two classes", claim="ppv:0.1"),
     held("require=sensitivity>=0.9 is for two classes", require="sensitivity>=0.9"),
     held("answer=error<=0.1 is for classes", answer="error<=0.1"),
-    held("accept=error<=0.1 is for classes", accept="error<=0.1"),
     held("holdout_bound=stevens is for classes", holdout_bound="stevens"),
     held("takes 299 held-out rows at least, and 45 are expected: hold out more", claim="within:0.99"),
-    held("leave 3: leave at least 6 to learn from", holdout_share=0.97),
     *(held("write within:0.9", claim=f"within{share}") for share in ("", ":", ":0", ":1", ":x")),
     accepts("the clip is an option of its own: write clipped<=2", "clipped:5<=2"),
     accepts("accept=clipped<=0: '0' is no positive number: write clipped<=20", "clipped<=0"),
-    accepts("'far' is no positive number: write within:0.9<=20", "within:0.9<=far"),
     accepts("is that it is at most a value: write within:0.9<=3", "within:0.9>=3"),
-    accepts("is about what is not claimed: add within:0.8 to the claims", "within:0.8<=3"),
     accepts("is about what is not claimed: add refit", "clipped<=3", claim="within:0.9"),
     accepts("mean is not known here: choose from error, answered_error, answered", "mean<=3"),
 ]
@@ -93,10 +85,8 @@ def test_what_does_not_go_with_numbers_is_refused(words, task, options):
 @pytest.mark.parametrize(
     ("text", "means"),
     [
-        ("sensitivity:0.9", "sensitivity>=0.9"),
         (" error:0.05 ", "error<=0.05"),
         ("ppv:0.02:0.3", "ppv:0.02>=0.3"),
-        ("recall:0.5", "recall>=0.5"),
         ("within:0.8:5", "within:0.8<=5"),
         ("clipped:2.5", "clipped<=2.5"),
     ],
@@ -104,10 +94,7 @@ def test_what_does_not_go_with_numbers_is_refused(words, task, options):
 def test_a_condition_without_its_sign_means_the_same(text, means):
     """A shell takes signs for itself where they are not quoted."""
     assert str(parse_condition("accept", text)) == str(parse_condition("accept", means)) == means
-    short = re.split("[<>]=", means)[0]
-    with pytest.raises(InputError, match=r"lacks its value: a shell takes [<>] for itself, so quote it, as"):
-        parse_condition("accept", short)
-    for wrong in (f"{text}:", f"{means}:1", "speed:0.9"):
+    for wrong in (re.split("[<>]=", means)[0], f"{text}:", f"{means}:1", "speed:0.9"):
         with pytest.raises(InputError):
             parse_condition("accept", wrong)
 

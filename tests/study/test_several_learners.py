@@ -28,31 +28,20 @@ def test_options_go_to_the_learners_that_have_them(named: Any) -> None:
     assert study.resampling.k == (3, 5)
 
 
-@pytest.mark.parametrize("named", ["svm", ["svm"], ("svm",)])
-def test_a_single_name_is_that_learner_itself(named: Any) -> None:
-    assert Study.paper(learner=named, C=(1, 10)) == Study.paper(C=(1, 10)) == Study(learner=SVM)
-
-
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
         ({"learner": "svm,"}, "learner='svm,' has an empty name"),
-        ({"learner": ","}, "has an empty name"),
-        ({"learner": ["svm", ""]}, "has an empty name"),
         ({"learner": ""}, "learner='' is not known: choose from svm"),
         ({"learner": []}, r"learner=\[\] is not known: choose from svm"),
-        ({"learner": [3, "svm"]}, "learner=3 is not known"),
         ({"learner": "svm,centroid,svm"}, "learner='svm,centroid,svm' names svm twice"),
-        ({"learner": "svm,centroit"}, "learner='centroit' is not known: .*; did you mean centroid?"),
         ({"learner": "svm,choice"}, "learner='choice' is not known"),
         ({"learner": "svm,centroid", "rules": "mean"}, "='mean' requires learner stump, not svm,centroid"),
         ({"learner": "svm,centroid", "shrink": 1}, "option 'shrink' of a study: .*did you mean shrinkage"),
-        ({"learner": "svm,centroid", "shrinkage": 0}, "shrinkage=0.0 is not allowed"),
         ({"learner": "svm,centroid", "svm": {"shrinkage": 1}}, "unknown option 'shrinkage' of svm"),
         ({"learner": "svm,centroid", "stump": {"rules": "mean"}}, "stump.rules='mean' requires learner st"),
         ({"learner": "svm,centroid", "svm": {"C": 1}, "svm.C": 2}, "svm.C is given twice"),
         ({"learner": "svm,centroid", "learners": ()}, "unknown option 'learners' of a study"),
-        ({"learner": "svm", "labels": ("a",)}, "unknown option 'labels' of a study"),
     ],
 )
 def test_what_is_wrong_is_named(asked: dict[str, Any], message: str) -> None:
@@ -141,17 +130,6 @@ def test_other_options_are_kept_when_some_are_changed() -> None:
     assert study.replace(learner="svm").replace(learner="stump,svm").learner == Choice((DecisionStump(), SVM))
     assert LABELLED.replace(seed=1).learner == LABELLED.learner
     assert get_values(LABELLED.replace(learner="balanced").learner)["class_weight"] == "balanced"
-
-
-def test_differences_name_the_learners_and_their_options() -> None:
-    study = Study.paper(learner="svm,centroid", C=(1, 10))
-    assert study.differences(study) == []
-    assert study.differences(study.replace(C=1)) == ["C: requested (1.0, 10.0), in the folder (1.0,)"]
-    assert study.differences(study.replace(learner="centroid,svm")) == [
-        "learner: requested svm,centroid, in the folder centroid,svm"
-    ]
-    (line,) = LABELLED.differences(LABELLED.replace(balanced={"C": 5}))
-    assert line == "balanced.C: requested (1.0, 10.0), in the folder (5.0,)"
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,6 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 from conftest import NOT_INSTALLED
-from hypothesis import given
-from hypothesis import strategies as st
 
 from ckcv_ray import KFold, Task, assess, plan, run
 from ckcv_ray.core.criteria import MeanBound
@@ -112,7 +110,6 @@ def other_parts(monkeypatch):
     monkeypatch.setitem(LEARNERS, "another", AnotherSVM)
 
 
-grids = st.lists(st.floats(1e-6, 1e6), min_size=1, max_size=8).map(tuple)
 ODD = [  # what is not in the tables above: several names, numbers of all digits, labels with any character
     {"resampling": "rotation", "search": "auto", "k": "auto", "seed": 10**30, "C": (1 / 3, 1e5)},
     {"class_weight": {"a, b=c": 1e-6, "ill": 3}, "criterion": "balanced", "delta": 1 / 3},
@@ -263,12 +260,6 @@ def test_what_does_not_go_with_the_parts_chosen_names_both(slot, other, name):
         assert str(refused.value) == said
 
 
-def test_everything_and_an_effort_exclude_each_other():
-    everything = "exhaustive computes everything, and effort=9 limits it: leave one of them out"
-    with pytest.raises(InputError, match=everything):
-        Study.of(search="auto", effort=9, exhaustive=True)
-
-
 def test_a_resampling_says_which_kind_of_study_it_is_for():
     """Nothing but folds that shrink with k are certified, and those belong to no procedure."""
     with pytest.raises(InputError, match="certify=paper requires resampling complete or rotation, not kfold"):
@@ -311,15 +302,6 @@ def test_replacing_a_part_keeps_the_options_that_the_new_one_has():
     assert study.replace(certify="paper").replace(certify="holdout").certification == Holdout()
 
 
-@given(grids)
-def test_grids_are_sorted_unique_and_rounded_to_12_digits(values):
-    kept = GaussianSVM(C=values).C
-    assert list(kept) == sorted({float(f"{value:.12g}") for value in values})
-    for again in (kept, reversed(values), np.array(values)):
-        assert kept == GaussianSVM(C=again).C
-    assert kept == GaussianSVM(gamma=values).gamma
-
-
 NOT_NUMBERS = [True, "1", None, [1], 1j, b"1"]
 NOT_WHOLE = [*NOT_NUMBERS, 1.0, 2.5, nan]
 NOT_IN_01 = [0, 1, 0.0, 1.0, -0.1, 1.5, inf, -inf, nan]
@@ -357,12 +339,6 @@ def test_a_value_that_cannot_be_is_refused_by_its_name(names, values, said):
         make = GaussianSVM if name in ("tolerance", "max_iter") else Study.paper
         with pytest.raises(InputError, match=f"^{name}{said}"):
             make(**{name: value})
-
-
-@pytest.mark.parametrize("value", [3, True, ["auc"], len], ids=repr)
-def test_a_measure_to_select_by_is_given_by_its_name(value):
-    with pytest.raises(InputError, match=r"select_by=.* is not the name of a measure"):
-        Procedure.of(resampling="nested:3:3", select_by=value)
 
 
 CHOICES = {"scale": ("standard", "none"), **{slot: tuple(list_parts(slot)) for slot in SLOTS}}
