@@ -1,10 +1,11 @@
 """A run that is killed at any moment of writing is taken up, and ends the same."""
 
 import os
-from collections.abc import Callable
-from itertools import count
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from itertools import count, product
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 from conftest import blobs, is_night
@@ -26,44 +27,38 @@ STUDIES = {"reporting": PLAIN.replace(report_k=(3, 4)), "exhaustive": PLAIN.repl
 TASK = blobs(30, seed=2, shift=3.0)
 
 
-class Case(NamedTuple):
-    """A study, what makes its backends, and how many moments lie between two that are tried."""
-
-    study: Study
-    backend: Callable[[], Backend]
-    step: int
+LOST = {(stage, 4, 1, path) for stage in (Stage.ESTIMATE, Stage.REFIT) for path in range(3)}
+BACKENDS: dict[str, Callable[[], Backend]] = {
+    "well": lambda: Faulty((), least_seconds=0.0),
+    "poor": lambda: Faulty((), LOST | {(Stage.SELECT, 3, 2, 0)}, least_seconds=0.0),
+}
 
 
 class Death(BaseException):
     """The end of a process: nothing that it would do then is done."""
 
 
-class Moments:
-    """Counts what changes files, and ends the process at one of these moments; the dead change nothing."""
+@contextmanager
+def killed_at(last: int) -> Iterator[None]:
+    """End the process at the moment of this number among those at which it changes files."""
+    moments = count(1)
+    dead = False
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.counting, self.dead, self.done, self.last = False, False, 0, -1
-        for name in ("fsync", "replace", "unlink", "mkdir", "open"):
-            monkeypatch.setattr(os, name, self.counted(name, getattr(os, name)))
-
-    def counted(self, name: str, real: Callable[..., Any]) -> Callable[..., Any]:
+    def counted(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
         def call(*args: Any, **named: Any) -> Any:
-            if self.counting and (name != "open" or args[1] & os.O_CREAT):
-                self.done += 1
-                self.dead |= self.done == self.last
-                if self.dead:
+            nonlocal dead
+            if name != "open" or args[1] & os.O_CREAT:
+                dead |= next(moments) == last
+                if dead:
                     raise Death
             return None if name == "fsync" else real(*args, **named)  # no power is lost here
 
         return call
 
-    def begin(self, last: int = -1) -> None:
-        self.counting, self.dead, self.done, self.last = False, False, 0, last
-
-
-@pytest.fixture
-def moments(monkeypatch: pytest.MonkeyPatch) -> Moments:
-    return Moments(monkeypatch)
+    with pytest.MonkeyPatch.context() as patch, suppress(Death):
+        for name in ("fsync", "replace", "unlink", "mkdir", "open"):
+            patch.setattr(os, name, counted(name, getattr(os, name)))
+        yield
 
 
 def let_go(recorder: Recorder) -> None:
@@ -73,23 +68,6 @@ def let_go(recorder: Recorder) -> None:
         os.close(lock._descriptor)
         lock._descriptor = None
     lock._lock.release(force=True)
-
-
-LOST = {(stage, 4, 1, path) for stage in (Stage.ESTIMATE, Stage.REFIT) for path in range(3)}
-BACKENDS: dict[str, Callable[[], Backend]] = {
-    "well": lambda: Faulty((), least_seconds=0.0),
-    "poor": lambda: Faulty((), LOST | {(Stage.SELECT, 3, 2, 0)}, least_seconds=0.0),
-}
-
-
-CASES = [*((name, "well") for name in STUDIES), ("reporting", "poor"), ("exhaustive", "poor")]
-
-
-@pytest.fixture(params=CASES)
-def case(request: pytest.FixtureRequest) -> Case:
-    study, backend = request.param
-    step = 1 if is_night(request.config) else 3
-    return Case(STUDIES[study], BACKENDS[backend], step if request.param == ("reporting", "poor") else 9)
 
 
 def failures(out: Path) -> set[tuple[int, int, int]]:
@@ -108,43 +86,46 @@ def missed(out: Path) -> set[tuple[int, int]]:
     return {(row["path"], row["k_first"]) for row in lost}
 
 
-def check(out: Path, whole: Path) -> None:
-    assert results(out) == results(whole)
-    assert failures(out) <= failures(whole)  # what is beaten need not be tried again
-    assert missed(out) <= {failure[:2] for failure in failures(out)}
-    assert verify(out).differences == []
-    assert [file.name for file in out.rglob(".*") if file.name != ".lock"] == []
-    assert not RunFolder(out).files.lock.busy
-
-
+@pytest.mark.parametrize(
+    ("name", "backend", "step"),
+    [
+        ("reporting", "well", 9),
+        ("exhaustive", "well", 9),
+        ("reporting", "poor", 3),
+        ("exhaustive", "poor", 9),
+    ],
+    ids=["case0", "case1", "case2", "case3"],
+)
 def test_all_may_be_killed_at_any_moment_and_is_taken_up(
-    tmp_path: Path, case: Case, moments: Moments
+    tmp_path: Path, name: str, backend: str, step: int, request: pytest.FixtureRequest
 ) -> None:
-    made: list[Recorder] = []
+    made, make = list[Recorder](), BACKENDS[backend]
 
     def recorder(problem: Problem, folder: Any) -> Recorder:
         made.append(Recorder(problem, folder))
         return made[-1]
 
     def lived(out: Path, last: int) -> bool:
-        moments.begin(last)
-        moments.counting = True
-        try:
-            run_with(case.backend, case.study, TASK, out, recorder)
-        except Death:
-            return False
-        finally:
-            moments.begin()
-            let_go(made[-1])
-        return True
+        done = False
+        with killed_at(last):
+            run_with(make, STUDIES[name], TASK, out, recorder)
+            done = True
+        let_go(made[-1])
+        return done
 
-    assert lived(tmp_path / "whole", -1)
-    for last in count(1, case.step):
+    whole = tmp_path / "whole"
+    assert lived(whole, -1)
+    for last in count(1, 1 if step == 3 and is_night(request.config) else step):
         out = tmp_path / str(last)
         if lived(out, last):
             break
-        run_with(case.backend, case.study, TASK, out)
-        check(out, tmp_path / "whole")
+        run_with(make, STUDIES[name], TASK, out)
+        assert results(out) == results(whole)
+        assert failures(out) <= failures(whole)  # what is beaten need not be tried again
+        assert missed(out) <= {failure[:2] for failure in failures(out)}
+        assert verify(out).differences == []
+        assert [file.name for file in out.rglob(".*") if file.name != ".lock"] == []
+        assert not RunFolder(out).files.lock.busy
     assert last > 30
 
 
