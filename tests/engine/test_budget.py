@@ -283,18 +283,6 @@ def test_a_search_is_expected_to_take_what_its_few_good_settings_cost(
     assert mean > 2 * seconds
 
 
-@pytest.mark.parametrize("effort", [90, 120, 250, 288, 10_000])
-def test_a_plan_names_other_efforts_that_are_allowed_and_their_time(effort: int) -> None:
-    problem = Problem.of(SCREENED.replace(effort=effort), blobs(900, shift=0.6))
-    planned = forecast.plan_problem(problem)
-    assert planned.effort == effort
-    allowed = range(problem.least_effort, problem.n_evaluations + 1)
-    assert all(other in allowed and other != effort for other in planned.seconds_by_effort)
-    assert list(planned.seconds_by_effort.values()) == sorted(planned.seconds_by_effort.values())
-    assert all(seconds >= 0 for seconds in planned.seconds_by_effort.values())
-    assert bool(planned.seconds_by_effort) == (effort < problem.n_evaluations)
-
-
 @pytest.mark.slow
 def test_a_part_on_which_a_setting_fails_is_too_small_and_excludes_nothing(tmp_path: Path) -> None:
     """All training rows of a split are enough, half of them are not."""

@@ -52,15 +52,6 @@ def test_a_supply_is_called_once_for_all_that_arrived_and_all_that_goes_out(crow
     assert batches > 2 * crowd.waits  # else nothing would be saved
 
 
-def test_what_arrived_is_added_when_it_is_stopped(crowd: Crowd) -> None:
-    recorder, calls = Recorder(PROBLEM), iter(range(99))
-    with pytest.raises(KeyboardInterrupt):
-        loop.work(crowd, recorder, None, lambda: next(calls) == 1)
-    assert crowd.in_flight() == 0
-    assert crowd.waits == 1
-    assert len(recorder.records()) == recorder.queue.fits > 0
-
-
 @pytest.mark.parametrize(("cost", "apart"), [(0.001, 0.1), (0.5, 25.0)])
 def test_reports_take_at_most_a_fiftieth_of_the_time(
     crowd: Crowd, cost: float, apart: float, monkeypatch: pytest.MonkeyPatch

@@ -57,21 +57,6 @@ def test_what_is_done_failed_and_dropped_is_all_that_was_planned(problem: Proble
     assert at.failed >= 6
 
 
-def test_failures_of_one_path_are_joined_in_any_order(problem: Problem, inputs: Inputs) -> None:
-    lost = [make_failures([Unit(Stage.SELECT, 0, 1, ((1, n),))], problem, FIRE) for n in (2, 3)]
-    for outcomes in (lost, lost[::-1], [*lost, *lost]):
-        queue = RaceQueue(problem)
-        for outcome in outcomes:
-            queue.add(outcome)
-        assert [failure[:6] for failure in queue.failures()] == [(False, 0, 1, 1, 0, 3)]
-    queue.add(evaluate(inputs, [Unit(Stage.SELECT, 0, 1, ((1, 2),))]))
-    assert len(queue.failures()) == 1
-    queue.add(evaluate(inputs, [Unit(Stage.SELECT, 0, 1, ((1, 3),))]))
-    assert queue.failures() == []
-    queue.add(lost[0])  # of another batch, late
-    assert queue.failures() == []
-
-
 def test_an_exhaustive_run_is_not_complete_before_its_estimates() -> None:
     exhaustive = Problem.of(STUDY.replace(exhaustive=True), blobs(30))
     inputs = share(exhaustive)
@@ -99,14 +84,6 @@ def test_the_shared_data_are_not_written_to() -> None:
         array.flags.writeable = False
     outcome = evaluate(inputs, BOTH)
     assert not outcome.failures
-
-
-def test_what_is_lost_as_a_whole_fails_on_every_step_that_would_be_scored(problem: Problem) -> None:
-    outcome = make_failures(BOTH, problem, "lost")
-    assert not len(outcome.records)
-    assert [f[:6] for f in outcome.failures[:2]] == [(False, 1, 2, path, 0, 3) for path in range(2)]
-    assert [f[:6] for f in outcome.failures[2:]] == [(True, 1, 2, path, 2, 3) for path in range(2)]
-    assert {f.traceback for f in outcome.failures} == {"lost"}
 
 
 def test_what_was_not_begun_in_time_is_left_and_the_first_is_always_begun(inputs: Inputs) -> None:

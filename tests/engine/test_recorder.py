@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from itertools import count, product
+from itertools import count
 from pathlib import Path
 from typing import Any
 
