@@ -5,16 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow.compute as pc
 import pytest
 from decision_stump import DecisionStump
 from failing_learner import Failing
 from nearest_centroid import NearestCentroid
 
-from ckcv_ray import Execution, Result, Study, Task, load_run, report, verify
-from ckcv_ray.claims.certify import claim_random_member, weight
-from ckcv_ray.claims.judged import HeldOutPredictions
-from ckcv_ray.core.bounds.binomial import make_safe_table
+from ckcv_ray import Execution, Result, Study, Task, report, verify
+from ckcv_ray.claims.certify import weight
 from ckcv_ray.learners.choice import Choice
 from ckcv_ray.learners.svm.learner import GaussianSVM
 from ckcv_ray.runs.run import Job, run_job
@@ -113,20 +110,6 @@ def test_shares_of_delta_sum_to_at_most_one(learner: Any, n: int) -> None:
     assert 1 - Fraction(1, 10**30) < sum(shares) <= 1
 
 
-def test_paper_is_the_safe_bound_at_the_share_of_the_winner() -> None:
-    result = solved(STUDY.with_learner(Choice((STUMP, SVM))), table(1))
-    number = list(result.problem.learner.by_label).index(result.setting["learner"])
-    level = float(Fraction(0.05) * weight(result.problem, result.k, number))
-    c = result.certificate
-    assert c.first.bound == pytest.approx(
-        np.mean(make_safe_table(c.n_select, level)[list(c.errors)]), rel=1e-12
-    )
-    settings = result.problem.settings_per_learner[number]
-    said = f"A over {settings} x k candidates of {result.setting['learner']}, one of 2 learners, "
-    assert said in c.first.statement
-    assert claim_random_member(HeldOutPredictions(result.problem, result.models), result.k, number) == c.first
-
-
 # failures
 
 
@@ -161,21 +144,3 @@ def test_the_table_of_candidates_has_the_columns_of_every_learner(result: Result
                 assert float(row[name]) == value
             else:
                 assert row[name] == value
-
-
-def test_the_best_of_a_reported_k_names_its_own_learner(result: Result) -> None:
-    first, second = (row for row in result.to_json()["per_k"] if row["setting"] is not None)
-    for row in (first, second):
-        rows = result.candidates.filter(pc.equal(result.candidates["k_first"], row["k_first"])).to_pylist()
-        (best,) = (one for one in rows if one["state"] in ("winner", "reported"))
-        assert row["setting"] == CHOICE.space.setting(best["path"], best["step"])
-
-
-def test_a_learner_may_have_no_hyperparameters(tmp_path: Path) -> None:
-    options: dict[str, Any] = OPTIONS | {"learner": "linear,sklearn.naive_bayes:GaussianNB"}
-    result = solved(Study.paper(**options), table(1), tmp_path)
-    labels = load_run(tmp_path).candidates["learner"].to_pylist()
-    assert {*labels} == {"linear", "GaussianNB"}
-    empty = pc.is_null(result.candidates["C"]).to_pylist()
-    assert empty == [label != "linear" for label in labels]
-    assert not verify(tmp_path).differences

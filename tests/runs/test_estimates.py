@@ -1,5 +1,6 @@
 """Estimates that combine splits, forward splits and stratified groups: the numbers of scikit-learn."""
 
+from itertools import product
 from math import isnan
 
 import numpy as np
@@ -20,11 +21,9 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeRegressor
 
-from ckcv_ray import Execution, evaluate, load_scores, verify
+from ckcv_ray import Execution, evaluate, verify
 from ckcv_ray.core.schedule import Stage
-from ckcv_ray.errors import InputError
-from ckcv_ray.reports.render import make_page
-from ckcv_ray.runs.scored import compare_entries, find_kept
+from ckcv_ray.runs.scored import compare_entries
 from ckcv_ray.study.problem import OUTER
 
 SERIAL = Execution("serial")
@@ -140,27 +139,12 @@ def test_an_estimate_that_combines_splits_has_no_deviation_and_no_test(resamplin
     measure = "zero_one,log_loss" if "plus" in resampling else "zero_one,auc"
     options = {"learner": "naive_bayes,constant", "measure": measure, "execution": SERIAL}
     result = evaluate(X, Y, tmp_path / "run", resampling=resampling, **options)
-    note = result.study.resampling.note
-    for entry in result.entries:
-        for one in result.scores:
-            found = result.figures(entry, one)
-            assert isnan(found.deviation)
-            assert isnan(found.error)
+    for entry, one in product(result.entries, result.scores):
+        assert np.isnan(result.figures(entry, one)[1:3]).all()
     assert result.complete
-    assert result.to_json()["entries"][0]["scores"]["zero_one"]["deviation"] is None
     assert not compare_entries(result, result.scores[0])
-    assert f"{resampling.partition(':')[0]}: 5 splits of {len(Y)} rows" in result.summary(details=True)
-    assert note in " ".join(result.summary().split())
-    assert note in make_page(tmp_path / "run")
-    assert load_scores(tmp_path / "run").table().equals(result.table())
+    assert result.study.resampling.note in " ".join(result.summary().split())
     assert verify(tmp_path / "run", rerun=True, execution=SERIAL).ok
-
-
-def test_the_setting_with_the_best_estimate_is_kept():
-    options = {"learner": "neighbors", "param": {"n_neighbors": [1, 9, 60]}, "measure": "zero_one"}
-    result = evaluate(X, Y, resampling="bootstrap632:6", refit="best", execution=SERIAL, **options)
-    means = [result.figures(entry, result.scores[0]).mean for entry in result.entries]
-    assert find_kept(result) is result.entries[int(np.argmin(means))]
 
 
 def test_an_estimate_is_incomplete_if_any_of_its_splits_is():
@@ -182,17 +166,6 @@ def test_rows_that_are_fitted_on_are_scored_as_any_others(learner):
     block = trainer.prepare(trainer.share(result.problem.task), every, every[:9])
     right = block.fit(0, 1).model(0).predict(result.problem.task.X).label == result.problem.task.y
     assert result.of_splits(result.entries[0], result.scores[0])[-1] == right.mean()
-
-
-def test_groups_of_forward_splits_must_follow_each_other():
-    options = {"learner": "naive_bayes", "execution": SERIAL, "resampling": "time:4:1"}
-    weeks = np.arange(len(Y)) // 7
-    result = evaluate(X, Y, groups=weeks, **options)
-    for number in range(4):
-        train, scored = result.problem.rows(Stage.SELECT, OUTER, number)
-        assert weeks[train].max() == weeks[scored].min() - 2
-    with pytest.raises(InputError, match="rows of other groups stand between those of a group of 'group'"):
-        evaluate(X, Y, groups=np.arange(len(Y)) % 9, **options)
 
 
 @pytest.mark.parametrize(

@@ -35,27 +35,6 @@ def test_a_mean_error_is_that_of_the_groups() -> None:
 # What groups are for
 
 
-def visits(seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """120 subjects with five nearly identical visits each, and labels that nothing predicts."""
-    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(16,)))
-    subject = rng.permutation(np.repeat(np.arange(120), 5))
-    X = rng.normal(size=(120, 4))[subject] + 1e-3 * rng.normal(size=(600, 4))
-    return X, rng.permutation(np.arange(120) % 2)[subject], subject
-
-
-def test_related_rows_void_a_claim_and_groups_restore_it() -> None:
-    """Each label is as likely as the other for every new subject: every classifier errs in half of them."""
-    study = Study.paper(C=10.0, gamma=3.0, k=(3, 5), n_splits=3, certify="holdout")
-    X, y, subject = visits(0)
-    for groups, holds in ((None, False), (subject, True)):
-        result = run(study, X, y, groups=groups, execution=SERIAL)
-        bounds = [claim.bound for claim in result.certificate.claims]
-        assert all(bound >= 0.5 for bound in bounds) == holds
-        if not holds:
-            assert max(bounds) < 0.15
-        assert (result.certificate.error > 0.3) == holds
-
-
 # Learners
 
 

@@ -50,8 +50,6 @@ def run(where: str, table: pa.Table = TABLE, out: Path | None = None, **asked: A
         ("site=B", TABLE["site"].to_numpy() == "B"),
         (" ward = 3 ", TABLE["ward"].to_numpy() == 3),
         ("ward>=3", TABLE["ward"].to_numpy() >= 3),
-        ("ward>3", TABLE["ward"].to_numpy() > 3),
-        ("seen>=2024-03-01", TABLE["seen"].to_numpy() >= np.datetime64("2024-03-01")),
         ("seen>2024-03-01 00:00", TABLE["seen"].to_numpy() > np.datetime64("2024-03-01")),
     ],
 )
@@ -86,14 +84,6 @@ def test_unlike_probabilities_are_bounded_on_average() -> None:
     grid = np.linspace(0, 1, 2001)
     assert max(miss(last, False) for last in grid) <= delta
     assert max(miss(last, True) for last in grid) > delta
-
-
-def test_what_is_learned_from_is_earlier_than_all_that_is_judged() -> None:
-    _, task = make("seen>=2024-03-01")
-    problem = Problem.of(*make("seen>=2024-03-01"))
-    seen = TABLE["seen"].to_numpy()
-    assert seen[np.delete(np.arange(N), problem.held)].max() < seen[problem.held].min()
-    assert task.salt == Task.from_table(TABLE, Roles("outcome", None, APART)).salt
 
 
 def test_the_order_of_the_table_has_no_part_in_it() -> None:
@@ -150,12 +140,10 @@ def test_values_are_compared_as_they_are_written() -> None:
         ("ward>=1", {}, "met by every row of 240"),
         ("seen>=2024-11-30", {}, "hold out at least 10"),
         ("seen=2024-03-01", {}, "has date values, and '=2024-03-01' is none of them: write seen>="),
-        ("seen>=1.3.2024", {}, "and '>=1.3.2024' is none of them: write seen>=2025-01-31"),
         ("ward=many", {}, "has number values, and '=many' is none of them: write ward=3.5"),
         ("site>B", {}, "and '>B' is none of them: write site=A"),
         ("site=B", {"group": "patient"}, "divides 60 groups of 'patient', one of them in row 1: leave out"),
         ("site=B", {"holdout_share": 0.5}, "holdout_share=0.5 is for rows that are drawn"),
-        ("site=B", {"holdout_bound": "stevens"}, "holdout_bound=stevens is for rows that are drawn"),
         ("seen<2024-03-01", {}, "expected a column and a value"),
         ("hospital=B", {}, "there is no column 'hospital'"),
     ],

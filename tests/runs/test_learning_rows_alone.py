@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from ckcv_ray import Execution, Job, Procedure, Study, assess, load_run, verify
+from ckcv_ray import Execution, Job, Study, load_run, verify
 from ckcv_ray.errors import InputError
 from ckcv_ray.runs import tries
 from ckcv_ray.runs.run import Work, never, run_job, run_work
@@ -161,16 +161,6 @@ def test_a_new_row_with_a_gap_is_judged_as_those_held_out_were_and_refused_if_no
         run(GAPPED, of_arrays(X, y)).predict([gapped[held[0]]], by="refit")
 
 
-@pytest.mark.parametrize("fill", ["mean", "most_frequent"])
-def test_what_stands_for_a_gap_is_what_the_study_says(fill):
-    X, gapped, y, held = one_gap()
-    problem = Problem.of(GAPPED.replace(fill=fill), of_arrays(np.round(gapped), y))
-    column = np.delete(np.round(X), held, axis=0)[:, 1]
-    values, counts = np.unique(column, return_counts=True)
-    expected = column.mean() if fill == "mean" else values[np.argmax(counts)]
-    assert problem.take_held_rows().X[0, 1] == expected
-
-
 def test_a_column_that_is_empty_in_all_learning_rows_is_refused():
     X, _, y, held = one_gap()
     empty = np.full(len(y), np.nan)
@@ -208,14 +198,3 @@ def test_test_rows_have_no_part_in_anything_and_are_scored_as_new_rows():
     for result, rows in zip(results, tests, strict=True):
         X, y = result.task.rows_from(rows), make_test_rows(rows, task).y
         assert result.execution["test"]["error"] == result.ensemble.error_rates(X, y)[0]
-
-
-def test_a_default_of_usual_cross_validation_depends_on_the_kinds_of_columns_alone():
-    """gamma = 1 / d, where d counts a category once and a date by its six parts, whatever the rows hold."""
-    kinds = KINDS["all"]
-    table = a_table(kinds, seed=7)
-    for rows in ((), range(5)):
-        columns = corrupted(table, kinds, rows, 0)
-        study = Procedure.of(learner="svm", resampling="holdout:0.3")
-        result = assess(study, Task.from_table(columns, Roles("y")), None, SERIAL)
-        assert [entry.settings[0]["gamma"] for entry in result.entries] == [1 / 8]

@@ -13,10 +13,7 @@ from finished import CLOUDS, SERIAL, Finished
 
 from ckcv_ray import InputError, Job, RunError, Study, TestRows, load_run
 from ckcv_ray.core.schedule import Stage, Unit
-from ckcv_ray.engine import evaluate
-from ckcv_ray.engine.backend import SerialBackend
-from ckcv_ray.engine.recorder import Recorder
-from ckcv_ray.runs.finished import finish, is_finished, measure, reopen
+from ckcv_ray.runs.finished import is_finished, measure, reopen
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.study.problem import Problem
@@ -179,14 +176,3 @@ def test_test_rows_are_measured_for_every_reported_k() -> None:
     vote = (labels == 1).sum(axis=0) * 2 > 5
     assert messages["vote_error"] == np.mean(vote != rows.y)
     assert measure(result.ensemble, None, {}) is None
-
-
-def test_refits_stop_when_asked() -> None:
-    """Once the selection is decided."""
-    recorder, backend = Recorder(Problem.of(SMALL, blobs(60))), SerialBackend()
-    inputs = evaluate.share(recorder.problem)
-    while units := recorder.plan(1).units:
-        recorder.add(evaluate.evaluate(inputs, units))
-    backend.start(inputs)
-    with pytest.raises(KeyboardInterrupt):
-        finish(recorder.problem, backend, recorder, None, None, lambda: True)

@@ -86,20 +86,6 @@ def test_a_permutation_without_a_mean_counts_as_good():
     assert "without a mean count as if they were" in " ".join(result.summary().split())
 
 
-def test_labels_without_meaning_have_uniform_p():
-    """Under the hypothesis p is at most t with probability at most t."""
-    rng = np.random.default_rng(5)
-    found = []
-    for _ in range(25):
-        rows = rng.normal(size=(30, 2))
-        result = evaluate(
-            rows, rng.permutation([0, 1] * 15), learner="constant,naive_bayes", resampling="holdout:0.4",
-            measure="accuracy", execution=SERIAL, permutations=9,
-        )  # fmt: skip
-        found.append([judge_by_permutations(result, entry, result.scores[0]).p for entry in result.entries])
-    assert np.all(np.mean(np.array(found) <= 0.2, axis=0) <= 0.2 + 3 * np.sqrt(0.16 / 25))
-
-
 def test_a_folder_keeps_them(tmp_path):
     options = {"learner": "naive_bayes", "resampling": "kfold:3", "measure": "accuracy", "permutations": 5}
     result = evaluate(X, Y, tmp_path / "run", SERIAL, **options)
