@@ -29,7 +29,10 @@ from ckcv_ray.tables.read import Reading
 NUMBERS, GROUPS = "Numbers", "Groups and weights"
 
 
-def choose_columns(
+@with_options(reading=data.make_reading)
+def judge(
+    source: Annotated[str, make_argument("TABLE", "Labels and predictions.", data.check_source)],
+    reading: Reading,
     label: str = typer.Option(..., "--label", help="Column with what is true."),
     prediction: str | None = make_option("Column with what was predicted."),
     score: str | None = make_option("Column of scores, of two classes: larger for the positive one."),
@@ -41,13 +44,6 @@ def choose_columns(
     subgroups: str | None = make_option(
         "Columns whose groups are claimed too: sex,age:40,65 (edges; a single one as 40.0)."
     ),
-) -> PredictionColumns:
-    """Return which columns are what."""
-    named = parse_subgroups("subgroups", subgroups)
-    return PredictionColumns(label, prediction, score, against, group, weight, named)
-
-
-def ask(
     claim: str = make_option(
         "What is claimed; several as a,b share delta: error, sensitivity, specificity, recall, auc, ppv (of "
         "this source, or ppv:0.02 at a prevalence), npv:0.02; of numbers within:0.9.",
@@ -66,18 +62,6 @@ def ask(
     delta: float = typer.Option(0.05, help="Probability that anything claimed is false."),
     seed: str = typer.Option("0", help="Seed of the pairs of an AUC, or random."),
     empty_wrong: bool = make_flag("--empty-wrong", "Count rows without a label or prediction as wrong."),
-) -> Asked:
-    """Return what is to be claimed."""
-    fields = (claim, cut_off, positive, require, accept, clip, baseline, largest_group, delta, seed)
-    return Asked(*fields, empty_wrong)
-
-
-@with_options(columns=choose_columns, asked=ask, reading=data.make_reading)
-def judge(
-    source: Annotated[str, make_argument("TABLE", "Labels and predictions.", data.check_source)],
-    columns: PredictionColumns,
-    asked: Asked,
-    reading: Reading,
     out: Path | None = make_option("Write a page as well: a file of HTML."),
     details: DetailsFlag = False,
     as_json: JsonFlag = False,
@@ -93,6 +77,10 @@ def judge(
         ckcv judge test.csv --label outcome --score risk --require 'sensitivity>=0.9'
         ckcv judge test.csv --label price --prediction guess --clip 50 --baseline 200
     """
+    named = parse_subgroups("subgroups", subgroups)
+    columns = PredictionColumns(label, prediction, score, against, group, weight, named)
+    fields = (claim, cut_off, positive, require, accept, clip, baseline, largest_group, delta, seed)
+    asked = Asked(*fields, empty_wrong)
     found = judge_table(data.read_new_rows(source, reading), columns, asked, source)
     show(found.to_json(), found.summary(details), as_json)
     if out is not None:
@@ -152,29 +140,9 @@ def watch(
         raise typer.Exit(PROVEN_WORSE)
 
 
-def ask_comparison(
-    no_worse: float | None = make_option(
-        "Prove that the run errs at most this much more often, such as 0.01 (1 percentage point).",
-        "prove that it errs less often",
-    ),
-    group: str | None = make_option(
-        "Column, or columns (center,id), that say which judged rows belong together.", "rows are independent"
-    ),
-    delta: float = typer.Option(
-        0.05, help="Probability that an answer is proven and false; half for each direction."
-    ),
-    uses: int = typer.Option(
-        1, help="Number of comparisons on these rows, named at the first: each has delta / N."
-    ),
-) -> Question:
-    """Return what is asked, which refuses values outside their range."""
-    return Question(no_worse, group, delta, uses)
-
-
-@with_options(question=ask_comparison, reading=data.make_reading)
+@with_options(reading=data.make_reading)
 def compare(
     folder: Folder,
-    question: Question,
     reading: Reading,
     rows: Annotated[
         str,
@@ -189,6 +157,19 @@ def compare(
     ] = None,
     predictions: str | None = make_option(
         "Column of the judged rows with somebody else's predictions, instead of OTHER."
+    ),
+    no_worse: float | None = make_option(
+        "Prove that the run errs at most this much more often, such as 0.01 (1 percentage point).",
+        "prove that it errs less often",
+    ),
+    group: str | None = make_option(
+        "Column, or columns (center,id), that say which judged rows belong together.", "rows are independent"
+    ),
+    delta: float = typer.Option(
+        0.05, help="Probability that an answer is proven and false; half for each direction."
+    ),
+    uses: int = typer.Option(
+        1, help="Number of comparisons on these rows, named at the first: each has delta / N."
     ),
     ledger: Path | None = make_option(
         "File in which uses of judged rows are counted.", "uses.json in the folder of each run"
@@ -214,6 +195,7 @@ def compare(
         ckcv compare runs/new runs/old --rows judged.csv --no-worse 0.01 --uses 10
         ckcv compare runs/new --predictions physician --rows judged.csv
     """
+    question = Question(no_worse, group, delta, uses)
     columns = data.read_new_rows(rows, reading)
     found = compare_runs(folder, columns, reference, predictions, question, ledger, thousands)
     show(found.to_json(), "\n".join(found.describe()), as_json)

@@ -11,6 +11,7 @@ from dataclasses import Field
 from functools import wraps
 from importlib.util import find_spec
 from inspect import Parameter, Signature, signature
+from itertools import chain, count
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -29,7 +30,6 @@ from ckcv_ray.study.study import AnyStudy, Execution, Procedure, Study, list_par
 from ckcv_ray.tables.objects import is_address, parse_address
 from ckcv_ray.validation import as_path, boolean
 
-MAX_FOLDERS = 999  # named after one table
 IN_JOB = "RAY_JOB_CONFIG_JSON_ENV_VAR"  # set by Ray in the processes of a job
 
 Given = TypeVar("Given")
@@ -135,7 +135,7 @@ def choose_folder(source: str, ending: str, run_id: str) -> str:
             taken, as in patients_run_2.
 
     Raises:
-        InputError: it is a Ray job, or there are more than ``MAX_FOLDERS``.
+        InputError: it is a Ray job.
     """
     stem = re.sub(r"\W+", "_", Path(source).name.partition(".")[0]).strip("_") or "table"
     return number_folder(f"{stem}_{ending}", run_id)
@@ -143,11 +143,8 @@ def choose_folder(source: str, ending: str, run_id: str) -> str:
 
 def number_folder(name: str, run_id: str) -> str:
     """Return the first of x_run, x_run_2 and so on that is free, or holds a run; see ``choose_folder``."""
-    for number in range(1, MAX_FOLDERS + 1):
-        folder = check_out(f"{name}{'' if number == 1 else f'_{number}'}")
-        if not open_files(folder).exists() or find_run_id(folder) == run_id:
-            return folder
-    raise InputError(f"{name} and {MAX_FOLDERS - 1} more are taken: name a folder with --out")
+    folders = map(check_out, chain([name], (f"{name}_{number}" for number in count(2))))
+    return next(one for one in folders if not open_files(one).exists() or find_run_id(one) == run_id)
 
 
 def find_run_id(folder: str) -> str | None:

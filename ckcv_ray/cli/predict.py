@@ -24,7 +24,6 @@ from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.storage.pages import check_page, write_page
 from ckcv_ray.tables.columns import NewRows, Rows, declare_cells, decode, is_text, some
 from ckcv_ray.tables.limits import find_withheld
-from ckcv_ray.tables.named import is_named
 from ckcv_ray.tables.questions import find_known
 from ckcv_ray.tables.read import Reading
 from ckcv_ray.tables.roles import check_column, find_groups
@@ -61,20 +60,13 @@ class Output(NamedTuple):
         """Whether they are written as CSV."""
         return self.out is None or self.out.suffix == ".csv"
 
-    def check(self, folder: str, source: str) -> None:
-        """Raise InputError if predictions of a source cannot be written to the file, before they are made."""
+    def check(self, folder: str) -> None:
+        """Raise InputError if predictions cannot be written to the file, before they are made."""
         if self.out is None:
             return
         if as_path("out", self.out).suffix not in (".csv", ".parquet"):
             raise InputError(f"out={str(self.out)!r}: the name has to end in .csv or .parquet")
-        if self.csv_safe and not self.is_csv:
-            raise InputError(
-                f"csv_safe is for CSV files, and out={str(self.out)!r} is not one: leave one of them out"
-            )
-        files, file = RunFolder(folder).files, Path(source)
-        if not is_named(source) and file.exists() and self.out.exists() and self.out.samefile(file):
-            raise InputError(f"out={str(self.out)!r} is the file to predict: choose another name")
-        check_page(files, self.out, PREDICTIONS, are_predictions)
+        check_page(RunFolder(folder).files, self.out, PREDICTIONS, are_predictions)
 
     def write(self, table: pa.Table, folder: RunFolder) -> None:
         """Write predictions."""
@@ -180,7 +172,7 @@ def predict(
     CSV, control characters in labels are escaped: a newline becomes a backslash and an n, and backslashes are
     then doubled. Of a named set with test rows, only those are classified.
     """
-    output.check(folder, source)
+    output.check(folder)
     result = load_run(folder, True) if allow_pickle else load(folder)
     table, rule = _read_table(result.task, source, reading, thousands, keep, strict), result.rule(*choice)
     predicted = rule.predict(result.models, table.X)

@@ -1,13 +1,14 @@
 """Commands report and export, with the options of a report's page and of the form of a guideline."""
 
+import os
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 import typer
 
 from ckcv_ray.apps import forms
 from ckcv_ray.cli.data import choose_rule
-from ckcv_ray.cli.options import Folder, make_flag, make_option, with_options
+from ckcv_ray.cli.options import Folder, make_flag, make_option
 from ckcv_ray.cli.output import say
 from ckcv_ray.errors import InputError, format_percent, plain, pluralize
 from ckcv_ray.reports.facts import facts
@@ -23,42 +24,6 @@ from ckcv_ray.validation import as_path, check_choice, quote
 PANEL, PAGE_PANEL = "Forms", "Page"
 MAX_TEXT_BYTES = 1 << 22
 FilePath = str | Path
-
-
-class FormOptions(NamedTuple):
-    """What is asked of a form."""
-
-    form: str | None = typer.Option(
-        None,
-        "--for",
-        metavar="GUIDELINE",
-        help="Fill the form of a guideline instead: tripod-ai, annex-iv (of the EU AI Act), stard-ai, "
-        "ts-4213 (ISO/IEC) or model-card. It is no statement of conformity.",
-        show_default=False,
-        rich_help_panel=PANEL,
-    )
-    answers: Path | None = make_option(
-        "Answers to items that only a person can fill: a .toml file.", panel=PANEL
-    )
-    template: Path | None = make_option("Write a .toml file with those items, for --answers.", panel=PANEL)
-    strict: bool = make_flag(
-        "--strict", "End with code 1 if items are left that a person has to fill.", PANEL
-    )
-
-
-class PageOptions(NamedTuple):
-    """What is asked of the page."""
-
-    title: str = make_option("Heading of the report.", "the target and the table", PAGE_PANEL, value="")
-    author: str = make_option(
-        "Who answers for the report, such as 'Dr. A. Meier'.", panel=PAGE_PANEL, value=""
-    )
-    purpose: Path | None = make_option(
-        "Text file that says what the model is for; an empty line begins a paragraph.", panel=PAGE_PANEL
-    )
-    short: bool = make_flag(
-        "--short", "Make one page: the number, its conditions, the rows and the performance.", PAGE_PANEL
-    )
 
 
 def read_text(option: str, file: FilePath) -> str:
@@ -77,11 +42,34 @@ def read_text(option: str, file: FilePath) -> str:
         raise InputError(f"{option}={str(file)!r} cannot be read: {error}") from None
 
 
-@with_options(page=PageOptions, asked=FormOptions)
 def report(
     folder: Folder,
-    page: PageOptions,
-    asked: FormOptions,
+    title: str = make_option("Heading of the report.", "the target and the table", PAGE_PANEL, value=""),
+    author: str = make_option(
+        "Who answers for the report, such as 'Dr. A. Meier'.", panel=PAGE_PANEL, value=""
+    ),
+    purpose: Path | None = make_option(
+        "Text file that says what the model is for; an empty line begins a paragraph.", panel=PAGE_PANEL
+    ),
+    short: bool = make_flag(
+        "--short", "Make one page: the number, its conditions, the rows and the performance.", PAGE_PANEL
+    ),
+    form: str | None = typer.Option(
+        None,
+        "--for",
+        metavar="GUIDELINE",
+        help="Fill the form of a guideline instead: tripod-ai, annex-iv (of the EU AI Act), stard-ai, "
+        "ts-4213 (ISO/IEC) or model-card. It is no statement of conformity.",
+        show_default=False,
+        rich_help_panel=PANEL,
+    ),
+    answers: Path | None = make_option(
+        "Answers to items that only a person can fill: a .toml file.", panel=PANEL
+    ),
+    template: Path | None = make_option("Write a .toml file with those items, for --answers.", panel=PANEL),
+    strict: bool = make_flag(
+        "--strict", "End with code 1 if items are left that a person has to fill.", PANEL
+    ),
     out: Path | None = make_option("File to write: .html, or .md for Markdown.", "report.html in the folder"),
 ) -> None:
     """Write an HTML report of a finished run, or the form of a reporting guideline.
@@ -96,24 +84,28 @@ def report(
         ckcv report runs/patients --for tripod-ai --template answers.toml
         ckcv report runs/patients --for tripod-ai --answers answers.toml --strict
     """
-    of_form = [name for name, value in asked._asdict().items() if value and name != "form"]
-    of_page = [name for name, value in page._asdict().items() if value]
-    if asked.form is None:
-        if of_form:
-            raise InputError(f"{of_form[0]} is about a form: name its guideline, such as --for tripod-ai")
-        purpose = "" if page.purpose is None else read_text("purpose", page.purpose)
-        return say(f"report: {write_report(folder, out, **page._asdict() | {'purpose': purpose})}")
-    if out is None and asked.template is None:
-        raise InputError(f"for={asked.form!r} needs --out, the form to write: a name ending in .md or .html")
-    if of_page:
-        raise InputError(f"{of_page[0]} is about the HTML report: leave it out, or leave --for out")
-    if asked.template is not None:
-        say(f"template: {write_answers(folder, asked.form, asked.template)}")
+    of_form = {"answers": answers, "template": template, "strict": strict}
+    of_page = {"title": title, "author": author, "purpose": purpose, "short": short}
+    if lost := [name for name, value in (of_page if form else of_form).items() if value]:
+        mend = (
+            "the page: leave it out, or --for"
+            if form
+            else "a form: name its guideline, such as --for tripod-ai"
+        )
+        raise InputError(f"{lost[0]} is about {mend}")
+    if form is None:
+        text = "" if purpose is None else read_text("purpose", purpose)
+        page = write_report(folder, out, title=title, author=author, purpose=text, short=short)
+        return say(f"report: {page}")
+    if out is None and template is None:
+        raise InputError(f"for={form!r} needs --out, the form to write: a name ending in .md or .html")
+    if template is not None:
+        say(f"template: {write_answers(folder, form, template)}")
     if out is None:
         return None
-    filled = fill_form(folder, asked.form, out, asked.answers)
+    filled = fill_form(folder, form, out, answers)
     say(f"form: {out}: {filled.counts}")
-    if asked.strict and (left := filled.open_numbers):
+    if strict and (left := filled.open_numbers):
         say(f"{pluralize(len(left), 'item')} that a person has to fill: {', '.join(left)}")
         raise typer.Exit(1)
     return None
@@ -158,11 +150,10 @@ def write_answers(folder: FilePath, name: str, out: FilePath) -> str:
     """
     form = forms.read_form(name)
     _check_suffix("template", out, forms.ANSWER_SUFFIXES)
-    final = as_path("template", out)
-    if final.exists() or final.is_symlink():
-        raise InputError(f"template={str(out)!r} exists, and is not replaced: choose another name")
-    write_page(RunFolder(folder).files, final, forms.write_template(form).encode(), "a form")
-    return str(final)
+    if os.path.lexists(as_path("template", out)):
+        raise InputError(f"template={str(out)!r} exists: name another file, or remove it")
+    write_page(RunFolder(folder).files, out, forms.write_template(form).encode(), "a form")
+    return str(out)
 
 
 def _check_suffix(option: str, file: FilePath, allowed: tuple[str, ...]) -> str:

@@ -27,14 +27,15 @@ from ckcv_ray.runs.finished import is_finished, reopen
 from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.run import TRY, Job, Work, assess, check_job, compute, find_result, run_work
 from ckcv_ray.runs.scored import Scored, rank_entries
-from ckcv_ray.storage.files import locate, open_files, write_atomically
+from ckcv_ray.storage.files import locate, open_files
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.storage.log import Log
+from ckcv_ray.storage.pages import write_new
 from ckcv_ray.study.parts import Budget, Paper, Race
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.study.study import Execution, Procedure, Study, format_toml
 from ckcv_ray.tables.task import Task
-from ckcv_ray.validation import as_path, parse_folds, parse_seconds
+from ckcv_ray.validation import parse_folds, parse_seconds
 
 SERIAL = Execution("serial")
 HOUR, LONG = 3600.0, 600.0
@@ -141,7 +142,8 @@ def plan(
     say(*data.describe_reading(problem))
     _say_cautions(problem)
     if write_study is not None:
-        _write_study(write_study, study)
+        write_new("write_study", write_study, format_toml(study).encode())
+        say(f"study file: {write_study}")
     planned = forecast.plan_problem(problem, counts)
     return output.show(planned.to_json() | tried, "\n".join(_describe_plan(problem, planned) + said), as_json)
 
@@ -242,17 +244,6 @@ def _describe_try(scored: Scored, late: list[str], problem: Problem) -> tuple[di
         f"stands best    {best}, {shown[best]}; no claim: nothing was judged",
         *(f"expected       {each}" for each in dict.fromkeys(expected or [unknown])),
     ]
-
-
-def _write_study(file: Path, study: Study) -> None:
-    """Write a study file, which must not exist: it may have been edited."""
-    if as_path("write_study", file).exists():
-        raise InputError(f"write_study={str(file)!r} exists: name another file, or remove it")
-    try:
-        write_atomically(file, format_toml(study).encode())
-    except OSError as error:
-        raise InputError(f"write_study={str(file)!r} cannot be written: {error.strerror or error}") from None
-    say(f"study file: {file}")
 
 
 def _describe_plan(problem: Problem, planned: forecast.Plan) -> list[str]:

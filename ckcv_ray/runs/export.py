@@ -14,8 +14,7 @@ from ckcv_ray.learners.base import Model
 from ckcv_ray.learners.choice import PreparedModel
 from ckcv_ray.learners.sklearn.store import FittedEstimator
 from ckcv_ray.runs.result import Result
-from ckcv_ray.storage.files import write_atomically
-from ckcv_ray.validation import as_path
+from ckcv_ray.storage.pages import write_new
 
 
 def convert_model(model: Model) -> object:
@@ -95,9 +94,6 @@ def export(result: Result, out: str | Path, by: str = "auto") -> float:
     """
     import skops.io
 
-    path = as_path("out", out)
-    if path.exists():
-        raise InputError(f"out={str(path)!r} exists: name another file, or remove it")
     rule = result.rule(by)
     content = skops.io.dumps(convert_model(_find_model(result, rule)))
     written = skops.io.loads(content, trusted=skops.io.get_untrusted_types(data=content))
@@ -109,10 +105,7 @@ def export(result: Result, out: str | Path, by: str = "auto") -> float:
         raise RunError(
             f"not written: the file predicts as the model for {format_percent(share)} of the rows only"
         )
-    try:
-        write_atomically(path, content)
-    except OSError as error:
-        raise InputError(f"out={str(path)!r} cannot be written: {error.strerror or error}") from None
+    write_new("out", out, content)
     return share
 
 

@@ -5,6 +5,7 @@ files: it replaces no others.
 """
 
 import hashlib
+import os
 from collections.abc import Callable
 from contextlib import suppress
 from os import PathLike
@@ -70,6 +71,21 @@ def write_page(
         write_atomically(Path(out), content)
     except OSError as error:
         raise InputError(f"cannot write {str(out)!r}: {error.strerror or error}") from None
+
+
+def write_new(option: str, out: str | PathLike[str], content: bytes) -> None:
+    """Write a file that an option names, which must not exist.
+
+    Raises:
+        InputError: it exists, be it a link that leads nowhere, or cannot be written.
+    """
+    final = as_path(option, out)
+    if os.path.lexists(final):
+        raise InputError(f"{option}={str(final)!r} exists: name another file, or remove it")
+    try:
+        write_atomically(final, content)
+    except OSError as error:
+        raise InputError(f"{option}={str(final)!r} cannot be written: {error.strerror or error}") from None
 
 
 def check_page(

@@ -80,7 +80,9 @@ def test_predictions_are_written_neither_into_a_run_nor_over_what_is_predicted(
     before = snapshot(tmp_path)
     code, shown, messages = ckcv("predict", run, rows, "--out", run / name if name else rows)
     assert (code, shown) == (2, "")
-    assert ("is in the run folder" if name else "is the file to predict") in messages.replace("\n", " ")
+    assert (
+        "is in the run folder" if name else "is not a file of predictions as ckcv wrote it"
+    ) in messages.replace("\n", " ")
     assert snapshot(tmp_path) == before
 
 

@@ -196,5 +196,5 @@ def test_strict_fails_until_a_person_has_answered(
     assert "* Answered." in Path("card.md").read_text()
     code, _, messages = ckcv(*ask, "--template", "answers.toml")
     assert code == 2
-    assert "exists, and is not replaced: choose another name" in unwrap(messages)
+    assert "exists: name another file, or remove it" in unwrap(messages)
     assert not Path("report.html").exists()
