@@ -59,8 +59,8 @@ def read_blocks(page: Path) -> list[Block]:
     """Return the blocks of a page, in order.
 
     Raises:
-        ValueError: a mark is unknown, a language is refused, a fence is not closed, the number of commands
-            to check is not that of the commands shown, or a line is a comment but no mark of a fence.
+        ValueError: a mark is unknown, a language is refused, a fence is not closed, or the number of commands
+            to check is not that of the commands shown.
     """
     return list(_blocks(page, page.read_text().splitlines()))
 
@@ -69,8 +69,6 @@ def _blocks(page: Path, lines: list[str]) -> Iterator[Block]:
     at = 0
     while at < len(lines):
         if (fence := FENCE.match(lines[at])) is None:
-            if lines[at].lstrip().startswith("%"):
-                _check_comment(page, lines, at)
             at += 1
             continue
         indent, ticks = len(fence["indent"]), fence["ticks"]
@@ -80,16 +78,6 @@ def _blocks(page: Path, lines: list[str]) -> Iterator[Block]:
         text = "\n".join(line[indent:] for line in lines[at + 1 : end]) + "\n"
         yield _block(page, at, fence["language"], text, _marks(page, lines, at))
         at = end + 1
-
-
-def _check_comment(page: Path, lines: list[str], at: int) -> None:
-    """Refuse a line that begins with % and is no mark of a fence: it would silently not be shown."""
-    after = next((line for line in lines[at:] if not line.lstrip().startswith(("%", "<!--"))), "")
-    if not FENCE.match(after):
-        raise ValueError(
-            f"{page}:{at + 1}: {lines[at]!r} begins with % and would not be shown: expected a mark directly "
-            "before a fence"
-        )
 
 
 def _marks(page: Path, lines: list[str], at: int) -> dict[str, list[str]]:
@@ -113,10 +101,6 @@ def _block(page: Path, at: int, language: str, text: str, marks: dict[str, list[
         raise ValueError(f"{where}: {language} blocks are not run: expected console, with $ before commands")
     if language not in ("console", "markdown") and re.search(r"(?m)^ *\$ ", text):
         raise ValueError(f"{where}: there are commands in a {language or 'plain'} block: expected console")
-    if language.startswith("{") and "```" in text:
-        raise ValueError(
-            f"{where}: a block within {language} is not found: expected an outer fence of colons"
-        )
     flags = dict.fromkeys(FLAGS & marks.keys(), True)
     block = Block(
         page,
