@@ -18,7 +18,8 @@ from itertools import groupby
 from typing import NamedTuple
 
 from ckcv_ray.errors import InputError, pluralize
-from ckcv_ray.reports.templates import UNNAMED, Section, divide_paragraphs, load_template
+from ckcv_ray.reports.facts import Section
+from ckcv_ray.reports.render import UNNAMED, divide_paragraphs, load_template
 from ckcv_ray.validation import Stored, check_choice, quote, read_as, suggest
 
 GUIDELINES = ("tripod-ai", "annex-iv", "stard-ai", "ts-4213", "model-card")

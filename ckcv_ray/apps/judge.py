@@ -31,6 +31,11 @@ from ckcv_ray.errors import (
 )
 from ckcv_ray.reports.facts import (
     BY_CLASS,
+    DETAILS,
+    FIRST,
+    Fact,
+    FactTable,
+    Section,
     describe_worst,
     drop_empty,
     list_other_claims,
@@ -38,16 +43,7 @@ from ckcv_ray.reports.facts import (
     tell_comparison,
     tell_quote,
 )
-from ckcv_ray.reports.templates import (
-    DETAILS,
-    FIRST,
-    Fact,
-    FactTable,
-    Section,
-    divide_sections,
-    fill_template,
-    show_text,
-)
+from ckcv_ray.reports.render import divide_sections, fill_template, show_text
 from ckcv_ray.storage.pages import add_checksum, write_page
 from ckcv_ray.study.study import Study
 from ckcv_ray.tables.columns import Label

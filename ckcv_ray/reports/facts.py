@@ -7,10 +7,10 @@ worth. The terminal, the page, Markdown, cards and forms show the same facts, ea
 see ``render``.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from math import ceil, nan, sqrt
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,7 +52,6 @@ from ckcv_ray.learners.sklearn.spec import list_foreign
 from ckcv_ray.learners.steps import EQUALLY, Balance
 from ckcv_ray.records.candidates import per_k, per_learner
 from ckcv_ray.records.record import Failure
-from ckcv_ray.reports.templates import CAUTION, DETAILS, FIRST, PAGE, QUESTION, Fact, FactTable, Section
 from ckcv_ray.runs import scored
 from ckcv_ray.runs.judged import Calibration, Judged, calibrate
 from ckcv_ray.runs.result import (
@@ -74,6 +73,8 @@ from ckcv_ray.tables.questions import describe_sorted
 from ckcv_ray.tables.task import Task
 from ckcv_ray.validation import ONE, Values, quote
 
+FIRST, DETAILS, PAGE = 1, 2, 3  # levels: of the first screen, of --details, of the page alone
+CAUTION, QUESTION = "CAUTION", "QUESTION"  # facts that are set off from others
 FOLDER = "RUN_FOLDER"  # stands for the folder in commands
 MAX_NAMED = 20  # columns, values or classes in a sentence
 MAX_DESCRIBED = 200  # columns
@@ -154,6 +155,45 @@ NOT_COVERED = (
     "a choice among many lines by the figure that is quoted",
     "new rows from another source than these",
 )
+
+
+@dataclass(frozen=True, eq=False)
+class Fact:
+    """One thing worth telling about a result. What stands side by side has one rule and one set of rows."""
+
+    name: str  # in a word or two, unique to facts of one kind; "" for a sentence that needs none
+    text: str  # in words, without the name and without a full stop unless it is a sentence
+    level: int = PAGE  # ``FIRST``, ``DETAILS`` or ``PAGE``: where it is told first
+    value: Any = None  # what the text says, as in ``Result.to_json``; None if that is no single value
+    rule: str = ""  # that it is about; "" without one
+    rows: str = ""  # that it is counted on; "" without any
+
+
+@dataclass(frozen=True)
+class FactTable:
+    """Facts that are told side by side."""
+
+    title: str
+    heads: Sequence[str]
+    rows: Sequence[Sequence[str]]  # the first cell of each names it
+    note: str = ""  # what to know of it, or a traceback, of several lines
+    level: int = PAGE
+    folded: bool = False  # whether a reader of the page has to ask for it
+    most: int | None = None  # rows that a terminal shows; all of them by default
+
+
+@dataclass(frozen=True)
+class Section:
+    """Facts that belong together, but for those without a text, with pictures where these are drawn."""
+
+    name: str  # identifies it
+    title: str
+    facts: Iterable[Fact] = ()
+    tables: Sequence[FactTable] = ()
+    figures: Sequence[Any] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "facts", [fact for fact in self.facts if fact.text])
 
 
 def name_units(task: Task) -> str:

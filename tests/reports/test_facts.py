@@ -17,9 +17,8 @@ from pages import Page
 
 from ckcv_ray import Certified, Job, Result, Scored, Study, Task, load_run
 from ckcv_ray.errors import ceil_percent
-from ckcv_ray.reports.facts import FOLDER, facts
-from ckcv_ray.reports.render import make_markdown, make_page
-from ckcv_ray.reports.templates import CAUTION, DETAILS, FIRST, LINE_WIDTH, Fact, Section, escape_markdown
+from ckcv_ray.reports.facts import CAUTION, DETAILS, FIRST, FOLDER, Fact, Section, facts
+from ckcv_ray.reports.render import LINE_WIDTH, escape_markdown, make_markdown, make_page
 from ckcv_ray.runs.finished import load
 from ckcv_ray.runs.judged import GRID, judge_rows, trace_roc
 from ckcv_ray.runs.result import find_quoted, tabulate_claimed

@@ -15,8 +15,8 @@ from untidy import untidy
 from ckcv_ray import InputError, StoreError, Study, load_run
 from ckcv_ray.apps import forms
 from ckcv_ray.cli.report import fill_form, write_answers
-from ckcv_ray.reports.facts import facts
-from ckcv_ray.reports.templates import Section, escape_markdown
+from ckcv_ray.reports.facts import Section, facts
+from ckcv_ray.reports.render import escape_markdown
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.tables.roles import Roles
 from ckcv_ray.tables.task import Task
