@@ -34,7 +34,7 @@ from ckcv_ray.learners.ensemble import Ensemble, Member, count_classes, judge
 from ckcv_ray.records.candidates import find_best
 from ckcv_ray.records.judged import HeldOut
 from ckcv_ray.records.record import Failure, Outcome, Records, record_type
-from ckcv_ray.study.problem import OUTER, Problem
+from ckcv_ray.study.problem import OUTER, PERMUTED, Problem
 from ckcv_ray.tables.task import Task, TestRows
 from ckcv_ray.validation import Index, Numbers
 
@@ -198,8 +198,9 @@ def _paths(unit: Unit, inputs: Inputs) -> Iterator[tuple[Evaluated, float]]:
 
 def _prepare(unit: Unit, inputs: Inputs) -> PreparedSplit:
     problem, shared, size, split = inputs.problem, inputs.shared, unit.size, unit.split
-    if (permuted := problem.find_permutation(size, split)) is not None:
-        problem, size, split = problem.permute(permuted[0]), OUTER, permuted[1]
+    if problem.scores and problem.procedure.permutations and size == PERMUTED:
+        permutation, split = divmod(split, problem.sizes[OUTER].n_splits)
+        problem, size = problem.permute(permutation), OUTER
         shared = problem.learner.trainer.share(problem.task)
     train, score = problem.rows(unit.stage, size, split)
     block = problem.learner.trainer.prepare(shared, train, score)

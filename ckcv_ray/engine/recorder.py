@@ -11,8 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from ckcv_ray.core.selection import Leader
-from ckcv_ray.engine.full import FullQueue, Scores
-from ckcv_ray.engine.queue import Batch, Progress, Supply
+from ckcv_ray.engine.queue import Batch, FullQueue, Progress, Scores, Supply
 from ckcv_ray.engine.race import BudgetQueue, RaceQueue, describe_failures
 from ckcv_ray.errors import StoreError
 from ckcv_ray.learners.base import register_instance

@@ -22,9 +22,8 @@ from ckcv_ray.core.resampling.base import Splits
 from ckcv_ray.core.schedule import Stage, Unit, refits
 from ckcv_ray.core.selection import Leader
 from ckcv_ray.engine.evaluate import fit_on_all_rows, fit_references, one_model
-from ckcv_ray.engine.full import FullQueue
 from ckcv_ray.engine.loop import Backend, Stop, work
-from ckcv_ray.engine.queue import Listener, Progress, Queue
+from ckcv_ray.engine.queue import FullQueue, Listener, Progress, Queue
 from ckcv_ray.engine.race import RaceQueue, describe_failures
 from ckcv_ray.engine.recorder import Conclusion, Recorder, make_queue
 from ckcv_ray.errors import RunError, StoreError, pluralize

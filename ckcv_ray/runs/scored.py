@@ -24,7 +24,7 @@ from ckcv_ray.core.options import present
 from ckcv_ray.core.resampling.base import Term
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.core.selection import choose_setting
-from ckcv_ray.engine.full import Scores
+from ckcv_ray.engine.queue import Scores
 from ckcv_ray.errors import InputError, format_score
 from ckcv_ray.learners.base import Setting
 from ckcv_ray.learners.choice import LABEL

@@ -215,11 +215,6 @@ class Problem:
         task = replace(task, y=task.y[permute_within(groups, task.n, draws.make_generator(number))])
         return replace(self, task=task, all_rows=task)
 
-    def find_permutation(self, size: int, split: int) -> tuple[int, int] | None:
-        """Return the permutation that a split is scored with, and the split; None if there is none."""
-        permuted = self.scores and self.procedure.permutations > 0 and size == PERMUTED
-        return divmod(split, self.sizes[OUTER].n_splits) if permuted else None
-
     def check_models(self) -> None:
         """Check that the models of every learner can be stored; it may fit one to a few rows.
 
@@ -406,8 +401,6 @@ class Problem:
 
     def rows(self, stage: Stage, size: int, number: int) -> tuple[Index, Index]:
         """Return the training rows and the scored rows of a split."""
-        if (found := self.find_permutation(size, number)) is not None:
-            return self.permute(found[0]).rows(stage, OUTER, found[1])
         split = self.split(size, number)
         if self.scores:
             return split.train, split.estimate

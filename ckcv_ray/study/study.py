@@ -110,7 +110,6 @@ class BaseStudy(HasOptions):
     Attributes:
         kind: its name in files and in messages.
         command: the command that runs it.
-        elsewhere: why functions for the other kind refuse it.
         slots: the options that choose its parts.
         learner: what is fitted, with its search space; several learners are compared on the same splits.
         seed: seed of the splits, non-negative; "random" draws one.
@@ -123,7 +122,6 @@ class BaseStudy(HasOptions):
 
     kind: ClassVar[str]
     command: ClassVar[str]
-    elsewhere: ClassVar[str]
     slots: ClassVar[tuple[str, ...]]
 
     learner: Learner = field(default_factory=lambda: LEARNERS[DEFAULT]())
@@ -189,8 +187,16 @@ class BaseStudy(HasOptions):
         return replace(self, learner=learner)
 
     def options(self, fixed: bool = False) -> dict[str, object]:
-        """Return every option by name; ``fixed`` leaves out those that may grow in an existing run folder."""
-        return self.to_json(fixed)
+        """Return every option by name, including the choices of its parts.
+
+        An option that several learners have is named after each of them, such as "svm.C"; "LABEL.learner" is
+        the learner of a label. ``fixed`` leaves out those that may grow in an existing run folder.
+        """
+        parts = self.parts
+        rest = [part for slot, part in parts.items() if slot != SEVERAL]
+        of_study = get_values(self, fixed)
+        of_others = {n: v for part in rest for n, v in fold_values(part, fixed).items() if n not in SLOTS}
+        return name_choices(parts) | get_learner_values(self.learner.by_label, fixed) | of_others | of_study
 
     def to_json(self, fixed: bool = False) -> dict[str, object]:
         """Return the study as JSON values, the inverse of ``from_json``.
@@ -251,7 +257,6 @@ class Study(BaseStudy):
 
     kind: ClassVar[str] = "study"
     command: ClassVar[str] = "run"
-    elsewhere: ClassVar[str] = "the study has a certification: it is computed by run, or run_job"
     slots: ClassVar[tuple[str, ...]] = tuple(SLOTS)
 
     resampling: Resampling = field(default_factory=Complete)
@@ -292,18 +297,6 @@ class Study(BaseStudy):
             InputError: an option is unknown, out of range, or not an option of the parts chosen.
         """
         return cls._make({"search": Race.name, "certify": Paper.name} | asked)
-
-    def options(self, fixed: bool = False) -> dict[str, object]:
-        """Return every option by name, including the choices of its parts.
-
-        An option that several learners have is named after each of them, such as "svm.C"; "LABEL.learner" is
-        the learner of a label. ``fixed`` leaves out those that may grow in an existing run folder.
-        """
-        parts = self.parts
-        rest = [part for slot, part in parts.items() if slot != SEVERAL]
-        of_study = get_values(self, fixed)
-        of_others = {n: v for part in rest for n, v in fold_values(part, fixed).items() if n not in SLOTS}
-        return name_choices(parts) | get_learner_values(self.learner.by_label, fixed) | of_others | of_study
 
     @property
     def column(self) -> str | None:
@@ -388,9 +381,6 @@ class Procedure(BaseStudy):
 
     kind: ClassVar[str] = "procedure"
     command: ClassVar[str] = "evaluate"
-    elsewhere: ClassVar[str] = (
-        "the study has no certification: its scores are computed by evaluate, or assess"
-    )
     slots: ClassVar[tuple[str, ...]] = (SEVERAL,)
     panel: ClassVar[str] = "Procedure"
 
@@ -907,7 +897,7 @@ def check_kind(study: BaseStudy, kind: type[AnyStudy]) -> None:
     """Raise InputError unless this is a study of a kind: with a certification, or without."""
     expect("study", study, AnyStudy, "a Study, such as Study.of(k=(3, 5, 10))")
     if not isinstance(study, kind):
-        raise InputError(study.elsewhere)
+        raise InputError(f"a {study.kind} is computed by {study.command}, and a {kind.kind} is expected here")
 
 
 BACKENDS = ("auto", "ray", "serial")

@@ -276,9 +276,9 @@ def test_a_study_of_the_other_kind_is_refused():
     scored, certified = Procedure.of(learner="tree"), Study()
     X, y = np.arange(24.0).reshape(12, 2), np.arange(12) % 2
     for refused in (lambda: run(scored, X, y), lambda: plan(scored, X, y)):
-        with pytest.raises(InputError, match="the study has no certification: its scores are computed by"):
+        with pytest.raises(InputError, match="a procedure is computed by evaluate, and a study"):
             refused()
-    with pytest.raises(InputError, match="the study has a certification: it is computed by run"):
+    with pytest.raises(InputError, match="a study is computed by run, and a procedure"):
         assess(certified, Task.of(X, y))
 
 
