@@ -303,7 +303,7 @@ CASES = {
     "strange folder loaded": folder(lambda: load_run("other"), "'other'", "not a run folder"),
     "unfinished verified": folder(lambda: verify(Path("run")), "no finished run", **UNFINISHED),
     "form without a file": case("report run --for tripod-ai", "for='tripod-ai' needs --out, the form to"),
-    "strict without a form": case("report run --strict", "strict is about a form: name its guideline"),
+    "strict without a form": case("report run --strict", "strict is about a form: add a guideline"),
     # files
     "no such file": words("", "there is no file 'nowhere.csv'", source="nowhere.csv"),
     # columns

@@ -87,28 +87,28 @@ def report(
     of_form = {"answers": answers, "template": template, "strict": strict}
     of_page = {"title": title, "author": author, "purpose": purpose, "short": short}
     if lost := [name for name, value in (of_page if form else of_form).items() if value]:
-        mend = (
-            "the page: leave it out, or --for"
-            if form
-            else "a form: name its guideline, such as --for tripod-ai"
-        )
-        raise InputError(f"{lost[0]} is about {mend}")
-    if form is None:
-        text = "" if purpose is None else read_text("purpose", purpose)
-        page = write_report(folder, out, title=title, author=author, purpose=text, short=short)
-        return say(f"report: {page}")
+        about = "the page: leave it out, or --for" if form else "a form: add a guideline, as --for tripod-ai"
+        raise InputError(f"{lost[0]} is about {about}")
+    if form is not None:
+        return _make_form(folder, form, out, answers, template, strict)
+    text = "" if purpose is None else read_text("purpose", purpose)
+    page = write_report(folder, out, title=title, author=author, purpose=text, short=short)
+    return say(f"report: {page}")
+
+
+def _make_form(
+    folder: str, form: str, out: Path | None, answers: Path | None, template: Path | None, strict: bool
+) -> None:
     if out is None and template is None:
         raise InputError(f"for={form!r} needs --out, the form to write: a name ending in .md or .html")
     if template is not None:
         say(f"template: {write_answers(folder, form, template)}")
-    if out is None:
-        return None
-    filled = fill_form(folder, form, out, answers)
-    say(f"form: {out}: {filled.counts}")
-    if strict and (left := filled.open_numbers):
-        say(f"{pluralize(len(left), 'item')} that a person has to fill: {', '.join(left)}")
-        raise typer.Exit(1)
-    return None
+    if out is not None:
+        filled = fill_form(folder, form, out, answers)
+        say(f"form: {out}: {filled.counts}")
+        if strict and (left := filled.open_numbers):
+            say(f"{pluralize(len(left), 'item')} that a person has to fill: {', '.join(left)}")
+            raise typer.Exit(1)
 
 
 def fill_form(
