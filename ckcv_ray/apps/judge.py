@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
-from ckcv_ray.claims.certificate import Baseline, Compared, describe_equal_rows, describe_guesses
+from ckcv_ray.claims.certificate import Baseline, Compared, describe_equal_rows
 from ckcv_ray.claims.certify import claim_subgroups, prove
 from ckcv_ray.claims.given import GIVEN, GivenPredictions, reword
 from ckcv_ray.claims.quantity import Acceptance, Claim, decide, format_ends
@@ -198,7 +198,7 @@ class Judgement(Compared):
     def list_cautions(self) -> list[str]:
         """Return a sentence for each reason not to rely on what is proven."""
         said = [caution for claim in self.claims if (caution := self.doubt(claim))]
-        said += describe_guesses(self.claims, self.labels)
+        said += self.describe_guesses()
         for claim in self.claims:
             if claim.quantity.name == AUC and claim.rows and 2 * (claim.errors or 0) > claim.rows:
                 positive = self.labels[1 - self.held.problem.positive]
@@ -316,7 +316,7 @@ class Judgement(Compared):
             if claim.quantity.reference:
                 points = round_bound(100 * (self.margin or 0.0), up=False)
                 by = f"; by {points} points or more" if self.margin else ""
-                yield Fact("against", f"{claim.quantity.describe(claim)}{by}", FIRST)
+                yield Fact("against", f"{claim.comparison}{by}", FIRST)
         yield Fact("subgroups", describe_worst(self), FIRST)
 
     def _measure(self, claim: Claim) -> str:
@@ -411,7 +411,7 @@ def judge_table(table: pa.Table, columns: PredictionColumns, asked: Asked, sourc
     held = replace(held, predictions=found)
     claims = tuple(replace(claim, statement=reword(claim.statement)) for claim in prove(held, 0))
     accepted = held.problem.certification.accepted
-    units, has_losses = found.task.n_units, held.problem.has_losses
+    has_losses = held.problem.has_losses
     known = [*map(held.count_known, claims)]
-    decisions = tuple(decide(condition, known, units, has_losses) for condition in accepted)
+    decisions = tuple(decide(condition, known, has_losses) for condition in accepted)
     return Judgement(held, found.task.classes, claims, tuple(claim_subgroups(held)), decisions)

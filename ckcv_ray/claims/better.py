@@ -24,7 +24,6 @@ from ckcv_ray.claims.quantity import (
     Need,
     Quantity,
     bound_count,
-    foresee_rows,
     name_loss_bound,
 )
 from ckcv_ray.claims.rules import Rule
@@ -79,44 +78,28 @@ class Better(Quantity):
 
     def claim(self, held: HeldOutPredictions, rule: Rule) -> Iterator[Claim]:
         """Yield the claim that a rule errs less often than another learner of the study; see ``Quantity``."""
-        against = held.name_reference(self.reference)
-        if not against:
+        other, delta = held.find_reference(self.reference), held.delta_of_wins
+        if other is None:
             winner = held.problem.learner.codec.setting(held.models.best.members[0].model)[LEARNER]
-            why = "no candidate of it could be completed"
-            why = "it is the learner that was selected" if winner == self.reference else why
-            claim = Claim(self, rule.name, None, held.delta_of_wins, "", errors=0, rows=0)
-            yield claim.give_up(f"a comparison with {self.reference}", f"{why}.")
+            own = winner == self.reference
+            why = "it is the learner that was selected" if own else "no candidate of it could be completed"
+            claim = Claim(self, rule.name, None, delta, "", errors=0, rows=0)
+            yield self.conclude(claim, held, "", f"{why}.")
             return
-        predicted = held.predict(rule), held.predict_by_reference(self.reference)
-        wrong, missed = (each.label != held.rows.y for each in predicted)
+        wrong, missed = (each.label != held.rows.y for each in (held.predict(rule), other[1]))
         compared = compare_rows(held, wrong, missed)
-        delta, rows = held.delta_of_wins, compared.won + compared.lost
-        bound = compared.bound(held, delta)
+        bound, rows = compared.bound(held, delta), compared.won + compared.lost
         claim = Claim(self, rule.name, bound, delta, "", errors=compared.lost, rows=rows)
-        yield _state(held, against, rule, compared, claim)
-
-    def describe(self, claim: Claim) -> str:
-        """Say what a comparison proves, and what was counted, in a few words."""
-        if claim.bound is None:
-            return claim.statement
-        lost, rows = claim.errors or 0, claim.rows or 0
-        proven = "proven" if claim.bound < 0.5 else "not yet proven"
-        counts = f"{rows - lost:,} held-out rows won, {lost:,} lost"
-        return f"{proven} better than {self.reference}: {counts}; share of wins {claim.says}"
+        yield _state(held, other[0], rule, compared, claim)
 
     def check(self, problem: Problem) -> None:
         """Raise InputError if the winner is compared with a learner whose best setting is not found."""
         known, other = problem.study.learner.by_label, self.reference
-        if other not in known:
-            raise InputError(
-                f"claim={self} compares the winner with {other}, which is none of the learners of the "
-                f"study ({', '.join(known)}): add it to learner, or leave the claim out"
-            )
-        if len(known) == 1:
+        if other not in known or len(known) == 1:
             second = "svm" if other == "linear" else "linear"
             raise InputError(
-                f"claim={self} compares the winner with another learner, and {other} is the only one: "
-                f"name several, such as learner={other},{second}, or leave the claim out"
+                f"claim={self} compares the winner with {other}, and the learners of the study are "
+                f"{', '.join(known)}: name several, such as learner={other},{second}, or leave the claim out"
             )
         if not isinstance(problem.study.search, Race):
             raise InputError(
@@ -152,14 +135,14 @@ def foresee_gate(problem: Problem) -> Need:
     gate = Better("a constant")
     if not problem.has_losses:
         share = (table.n - max(count_classes(table.y, table.n_classes))) / table.n
-        return foresee_rows(problem, gate, delta, of=" outside the commonest class", share=share)
+        return gate.need(problem, of=" outside the commonest class", share=share)
     measure, held = problem.measure(task.row_units), HeldOutPredictions(problem, Models())
     losses = [measure.measure_losses(task.y, np.full(task.n, constant)) / ONE for constant in held.constants]
 
     def prove(units: int) -> float:
         return max(held.bound_losses((1 - np.resize(of, units)) / 2, delta) for of in losses)
 
-    return foresee_rows(problem, gate, delta, prove, most=MAX_CHECKED)
+    return gate.need(problem, prove, most=MAX_CHECKED)
 
 
 def compare_rows(

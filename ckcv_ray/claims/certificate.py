@@ -29,7 +29,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from typing_extensions import TypedDict  # pydantic accepts typing.TypedDict from Python 3.12 on
 
 from ckcv_ray.claims.quantity import Claim, Gate, Risk
 from ckcv_ray.errors import (
@@ -79,6 +78,10 @@ class Baseline(Stored):
     value: float | None = field(default=None, metadata=OPTIONAL)
     clip: float | None = field(default=None, metadata=OPTIONAL)
 
+    def describe(self, labels: Sequence[Label]) -> str:
+        """Return a clause with the error of the constant, and what it predicts."""
+        return f"{self.figure}, the error of always predicting {self.quote(labels)} on the {self.on}"
+
     @property
     def figure(self) -> str:
         """The error of the constant: a share of rows, or how far off it is on average."""
@@ -92,59 +95,6 @@ class Baseline(Stored):
 def quote_label(label: Label | None) -> str:
     """Return a label in quotes, cut to a length."""
     return cut(repr(label), MAX_OF_LABEL)
-
-
-class Constants(TypedDict):
-    """The class of the only rows that each model was right about, of several classes that it was scored on.
-
-    Attributes:
-        members: of F*, on their estimate sets; None for one that was right about rows of more classes.
-        refit: of the model refit, on the held-out rows; None also if there is no such model.
-    """
-
-    members: tuple[int | None, ...]
-    refit: int | None
-
-
-class ClassCounts(TypedDict):
-    """Wrong rows and all rows of one class, summed over all estimate sets, and the mean bound.
-
-    With groups the bound is null: rows of one group are related, so Clopper-Pearson does not hold.
-    """
-
-    errors: Count
-    rows: Count
-    bound: Fraction | None
-
-
-class GroupCounts(TypedDict):
-    """The groups of rows that belong together.
-
-    Attributes:
-        column: the column that names them.
-        count: groups in the full table.
-        held: groups held out, 0 if none.
-        losses: sum over the groups of each split's estimate set of the share of wrong rows, or of the mean
-            of its rows' clipped errors divided by the clip, each rounded up to a multiple of 2**-32.
-    """
-
-    column: str
-    count: Count
-    held: Count
-    losses: tuple[float, ...]
-
-
-class NumberCounts(TypedDict):
-    """The errors of predicted numbers.
-
-    Attributes:
-        clip: the largest error that counts, in units of the target.
-        losses: sum over the rows of each split's estimate set of the clipped error divided by ``clip``, each
-            rounded up to a multiple of 2**-20; with groups their losses.
-    """
-
-    clip: float
-    losses: tuple[float, ...]
 
 
 class Compared:
@@ -164,10 +114,6 @@ class Compared:
         """The claim to quote."""
         return self.claims[0]
 
-    @property
-    def _constant(self) -> str:
-        return f"always predicting {self.baseline.quote(self.labels)}"
-
     def is_worthless(self, claim: Claim) -> bool:
         """Return whether a claim about an error says nothing beyond a constant.
 
@@ -180,20 +126,14 @@ class Compared:
 
     def compare(self, claim: Claim) -> str:
         """Return a clause that compares a claim about an error with the baseline."""
-        figure, clip = self.baseline.figure, self.baseline.clip
-        said = f"wrong on {figure} of" if clip is None else f"off by {figure} on average on"
-        clause = f"{self._constant} is {said} the {self.baseline.on}"
-        if not self.is_worthless(claim):
-            return clause
-        if claim.gate is not None:
-            return f"{clause}, and that this is better than a constant is not proven"
-        return f"{clause}, so this says nothing beyond it"
+        clause = f"against {self.baseline.describe(self.labels)}"
+        return f"{clause}, and that this is better is not proven" if self.is_worthless(claim) else clause
 
     def describe_gate(self, claim: Claim) -> str:
         """Return a clause that says that a rule is proven better than every constant; "" if it is not."""
         if claim.gate is None or self.is_worthless(claim):
             return ""
-        says, counts = self._phrase(claim, claim.gate)
+        says, counts = self._word_gate(claim, claim.gate)
         return f"{says}: proven, within the same {format_level(claim.delta)} ({counts})"
 
     def doubt(self, claim: Claim) -> str:
@@ -201,12 +141,9 @@ class Compared:
         if not claim.quantity.guarded or not self.is_worthless(claim):
             return ""
         if claim.gate is None:
-            what = "error" if self.baseline.clip is None else "mean error"
-            return (
-                f"The bound {claim.limit} is not below {self.baseline.figure}, the {what} of "
-                f"{self._constant} on the {self.baseline.on}: it says nothing beyond that."
-            )
-        says, counts = self._phrase(claim, claim.gate)
+            constant = self.baseline.describe(self.labels)
+            return f"The bound {claim.limit} is not below {constant}: it says nothing beyond that."
+        says, counts = self._word_gate(claim, claim.gate)
         unable = ", and these rows cannot prove it, even with none wrong" * (claim.gate.least >= 0.5)
         return (
             f"The bound {claim.limit} ({claim.classifier}) is a figure, not to be quoted alone: that "
@@ -221,15 +158,43 @@ class Compared:
             return f"The {claim.name} is proven to be {claim.says}, which is nothing."
         return self.doubt(claim)
 
-    def _phrase(self, claim: Claim, gate: Gate) -> tuple[str, str]:
-        lost, won = pluralize(gate.lost, "row"), f"{gate.won:,}"
-        if self.baseline.clip is not None:
-            return f"is off by less than {self._constant}", f"further off: {lost}; {self._constant}: {won}"
-        by_weight = ", by weight," if claim.quantity.weighs else ""
-        return (
-            f"errs less often{by_weight} than always predicting any one class",
-            f"wrong alone: {lost}; always {quote_label(self.labels[gate.predicted])} alone: {won}",
-        )
+    def describe_guesses(self) -> list[str]:
+        """Return a sentence for each quantity that a constant, or a guess, would reach as well.
+
+        A guess has an AUC of one half, and recalls that add up to 1 whatever the shares it guesses with; one
+        recall alone is reached by always predicting its class.
+        """
+        statements = [said for claim in self.claims if (said := claim.quantity.doubt(claim))]
+        recalls = dict[str, list[Claim]]()
+        for claim in self.claims:
+            if claim.quantity.by_class and claim.bound is not None:
+                recalls.setdefault(claim.classifier, []).append(claim)
+        for made in recalls.values():
+            proven = fsum(1 - (claim.bound or 0.0) for claim in made)
+            if len(made) < len(self.labels):
+                statements += [
+                    f"A {claim.name} is reached by always predicting {quote_label(claim.label)}: quote it "
+                    "with the recalls of all other classes."
+                    for claim in made
+                ]
+            elif proven <= 1:
+                statements.append(
+                    f"The recalls proven by {made[0].certification} add up to {floor_percent(proven)}: "
+                    "together they say nothing beyond a guess, whose recalls add up to 100 %."
+                )
+        return statements
+
+    def _word_gate(self, claim: Claim, gate: Gate) -> tuple[str, str]:
+        """Return what a gate is about, and what was counted for it."""
+        says, wrong = ("errs less often", "wrong") if self.labels else ("is off by less", "further off")
+        than, predicted = "any one class", self.baseline.quote(self.labels)
+        if self.labels:
+            predicted = quote_label(self.labels[gate.predicted])
+        else:
+            than = predicted
+        says += ", by weight," * claim.quantity.weighs
+        counts = f"{wrong} alone: {pluralize(gate.lost, 'row')}; always {predicted} alone: {gate.won:,}"
+        return f"{says} than always predicting {than}", counts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -258,15 +223,23 @@ class Certificate(Compared, Stored):
         labels, class_rows: the original label of each class, and its rows in the full table.
         baselines: error of always predicting the most common class, on the learning rows and, if rows were
             held out, on these.
-        groups: the groups of the task; absent in the file of a task without groups.
-        numbers: the errors of F* where numbers are predicted; absent in the file of a task with classes.
+        groups: of a task with groups the "column" that names them, their "count", how many are "held" out,
+            and "losses": the sum over the groups of each split's estimate set of the share of wrong rows, or
+            of the mean of its rows' clipped errors divided by the clip, each rounded up to a multiple of
+            2**-32.
+        numbers: where numbers are predicted the "clip", the largest error that counts, and "losses": the sum
+            over the rows of each split's estimate set of the clipped error divided by it, each rounded up to
+            a multiple of 2**-20; with groups their losses.
         giveaways: columns of the learning rows that give the target away; absent in the file if none does.
         errors: wrong rows in each split's estimate set; 0 with numbers.
         error: mean error rate of the members on their estimate sets: estimated, not proven; with groups, of
             the groups' error rates; with numbers, mean error as a share of the clip.
-        by_class: for each class its wrong rows and all its rows, summed over all estimate sets, and the
-            mean over the splits of its Clopper-Pearson bounds (null with groups).
-        constants: which models are no better than a constant on the rows that they were scored on.
+        by_class: for each class its wrong rows ("errors") and all its "rows", summed over all estimate sets,
+            and the mean over the splits of its Clopper-Pearson "bound" (null with groups, whose rows are
+            related).
+        constants: the class of the only rows that each model was right about, of several classes that it was
+            scored on, null for one that was right about rows of more classes: of the "members" of F* on their
+            estimate sets, and of the model "refit" on the held-out rows, null also without such a model.
         confusion: with three or more classes, the rows of all estimate sets by their class (one list each)
             and the class that their split's member predicts; those it is undecided on are in no column.
             Absent in the file of a task with two classes, for which ``by_class`` says the same.
@@ -301,13 +274,13 @@ class Certificate(Compared, Stored):
     labels: tuple[Label, ...]
     class_rows: tuple[Count, ...]
     baselines: tuple[Baseline, ...]
-    groups: GroupCounts | None = field(default=None, metadata=OPTIONAL)
-    numbers: NumberCounts | None = field(default=None, metadata=OPTIONAL)
+    groups: dict[str, Any] | None = field(default=None, metadata=OPTIONAL)
+    numbers: dict[str, Any] | None = field(default=None, metadata=OPTIONAL)
     giveaways: tuple[str, ...] | None = field(default=None, metadata=OPTIONAL)
     errors: tuple[Count, ...]
     error: Fraction
-    by_class: tuple[ClassCounts, ...]
-    constants: Constants
+    by_class: tuple[dict[str, Any], ...]
+    constants: dict[str, Any]
     confusion: CountMatrix | None = field(default=None, metadata=OPTIONAL)
     claims: tuple[Claim, ...]
     bound_without_copies: Risk | None
@@ -379,7 +352,7 @@ class Certificate(Compared, Stored):
         alone = (first, *(claim for claim in others if claim.gate is not None))
         said = [caution for claim in alone if (caution := self.doubt(claim))]
         said += describe_giveaways(self.giveaways or ())
-        said += describe_guesses(self.claims, self.labels)
+        said += self.describe_guesses()
         said += self.describe_constants()
         said += describe_held_share(held, units, unit)
         if first.gate is None and first.quantity.is_error and not self.is_worthless(first):
@@ -431,33 +404,6 @@ def _check_printable(values: dict[str, Any]) -> None:
                 left.extend(inner)
 
 
-def describe_guesses(claims: Sequence[Claim], labels: Sequence[Label]) -> list[str]:
-    """Return a sentence for each quantity that a constant, or a guess, would reach as well.
-
-    A guess has an AUC of one half, and recalls that add up to 1 whatever the shares it guesses with; one
-    recall alone is reached by always predicting its class.
-    """
-    statements = [said for claim in claims if (said := claim.quantity.doubt(claim))]
-    recalls = dict[str, list[Claim]]()
-    for claim in claims:
-        if claim.quantity.by_class and claim.bound is not None:
-            recalls.setdefault(claim.classifier, []).append(claim)
-    for made in recalls.values():
-        proven = fsum(1 - (claim.bound or 0.0) for claim in made)
-        if len(made) < len(labels):
-            statements += [
-                f"A {claim.name} is reached by always predicting {quote_label(claim.label)}: quote it "
-                "with the recalls of all other classes."
-                for claim in made
-            ]
-        elif proven <= 1:
-            statements.append(
-                f"The recalls proven by {made[0].certification} add up to {floor_percent(proven)}: "
-                "together they say nothing beyond a guess, whose recalls add up to 100 %."
-            )
-    return statements
-
-
 def describe_least(least: float, clip: float | None) -> str:
     """Return the least value that a criterion could still have: in percent, or of numbers in their units."""
     return floor_percent(least) if clip is None else round_bound(clip * least, up=False)
@@ -472,18 +418,10 @@ def describe_equal_rows(repeats: int, rows: int, independent: bool = True) -> st
 def describe_giveaways(names: Sequence[str]) -> list[str]:
     """Return a list of one sentence about columns that give the target away; empty if there are none."""
     listed = ", ".join(cut_list([cut(repr(name), MAX_OF_LABEL) for name in names], "more"))
-    of, it = f"Columns {listed} give", "they"
-    if len(names) == 1:
-        of, it = f"Column {listed} gives", "it"
-    return [f"{of} the target away: would {it} be known for a new row?"] if names else []
+    return [f"Columns that give the target away, unless known for a new row: {listed}."] if names else []
 
 
 def describe_held_share(held: int, units: int, unit: str) -> list[str]:
-    """Return a list of one sentence if more than two thirds of the rows or groups are held out, else none.
-
-    Args:
-        held, units: rows or groups held out, and of the full table.
-        unit: "row" or "group".
-    """
+    """Return a list of one sentence if more than two thirds of the units are held out, else of none."""
     part = f"{held:,} of {units:,} {unit}s are held out, more than two thirds"
     return [f"{part}: few are left to learn from."] if 3 * held > 2 * units else []

@@ -34,16 +34,11 @@ from ckcv_ray.claims.certificate import (
     PROVISIONAL,
     Baseline,
     Certificate,
-    ClassCounts,
-    Constants,
     CountMatrix,
-    GroupCounts,
-    NumberCounts,
     describe_least,
 )
-from ckcv_ray.claims.error import Error, describe_weights
+from ckcv_ray.claims.error import Clipped, Error, describe_weights
 from ckcv_ray.claims.judged import HeldOutPredictions, Premise
-from ckcv_ray.claims.numbers import Clipped
 from ckcv_ray.claims.quantity import (
     MIN_OF_SUBGROUP,
     Claim,
@@ -66,7 +61,7 @@ from ckcv_ray.learners.ensemble import (
     count_classes,
     find_only_class,
 )
-from ckcv_ray.records.candidates import read_winner, summarize_search
+from ckcv_ray.records.candidates import Searched, read_winner, summarize_search
 from ckcv_ray.study.parts import Holdout, Paper
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.tables.questions import find_giveaways, find_repeats
@@ -133,15 +128,15 @@ def certify(predictions: HeldOutPredictions, table: pa.Table, files: Mapping[str
         subgroups=tuple(claim_subgroups(predictions)) or None,
         statements=(),
     )
-    first, search, independent = claims[0], certificate.search, problem.task.units.independent
+    first, independent = claims[0], problem.task.units.independent
     said = [problem.criterion.state_l_ee(certificate.l_ee, certificate.n_splits, independent)]
     said += [claim.statement for claim in claims]
     if first.classifier == RANDOM.name and not first.quantity.of_numbers:
         doubled = ceil_percent(2 * first.risk) if first.risk < 0.5 else "100 %, which says nothing"
         follows = "By majority vote instead of a random member, what is proven is twice this bound"
         said.append(f"{follows}: {doubled}.")
-    if search is not None:
-        said.append(describe_search(**search, clip=problem.clip))
+    if certificate.search is not None:
+        said.append(describe_search(certificate.search, problem.clip))
     said += filter(None, [describe_weights(problem), PROVISIONAL if certificate.provisional else ""])
     return replace(certificate, statements=(*said, *certificate.list_cautions()))
 
@@ -159,11 +154,11 @@ def _outline(problem: Problem, table: pa.Table, models: Models) -> dict[str, Any
     (row,) = table.filter(pc.equal(table["state"], "winner")).to_pylist()
     candidate = read_winner(row, problem)
     size, counted = problem.find_size(candidate.k), [member.loss for member in best.members]
-    losses, in_ones = tuple(loss / ONE for loss in counted), ONE if problem.has_losses else 1
+    losses, in_ones = [loss / ONE for loss in counted], ONE if problem.has_losses else 1
     groups = None
     if rows.units.name is not None:
         held = rows.n_units - task.n_units
-        groups = GroupCounts(column=rows.units.name, count=rows.n_units, held=held, losses=losses)
+        groups = {"column": rows.units.name, "count": rows.n_units, "held": held, "losses": losses}
     delta = problem.study.delta if groups is None else None
     return {
         "run_id": problem.run_id,
@@ -188,14 +183,14 @@ def _outline(problem: Problem, table: pa.Table, models: Models) -> dict[str, Any
         "class_rows": count_classes(rows.y, task.n_classes),
         "baselines": compute_baselines(problem),
         "groups": groups,
-        "numbers": None if problem.clip is None else NumberCounts(clip=problem.clip, losses=losses),
+        "numbers": None if problem.clip is None else {"clip": problem.clip, "losses": losses},
         "errors": tuple(sum(member.errors) for member in members),
         "error": fsum(loss / in_ones for loss in counted) / (len(members) * size.n_select),
         "by_class": tuple(_count_class(best, number, delta) for number in range(task.n_classes)),
-        "constants": Constants(
-            members=tuple(map(find_only_class, members)),
-            refit=next(map(find_only_class, refit), None),
-        ),
+        "constants": {
+            "members": [*map(find_only_class, members)],
+            "refit": next(map(find_only_class, refit), None),
+        },
         **list_conditions(problem),
     }
 
@@ -229,12 +224,12 @@ def check_certificate(certificate: Certificate, problem: Problem, table: pa.Tabl
             raise ValueError(f"subgroups.{number}.rows: {claim.rows} are more than were held out")
 
 
-def _count_class(ensemble: Ensemble, number: int, delta: float | None) -> ClassCounts:
+def _count_class(ensemble: Ensemble, number: int, delta: float | None) -> dict[str, Any]:
     """Return the counts of a class, with their mean bound at the level ``delta``; None for no bound."""
     errors = [member.errors[number] for member in ensemble.members]
     sizes = [member.n_estimate[number] for member in ensemble.members]
     bound = None if delta is None else fsum(clopper_pearson(errors, sizes, delta)) / len(errors)
-    return ClassCounts(errors=sum(errors), rows=sum(sizes), bound=bound)
+    return {"errors": sum(errors), "rows": sum(sizes), "bound": bound}
 
 
 def compute_baselines(problem: Problem) -> tuple[Baseline, ...]:
@@ -284,19 +279,15 @@ def count_confusion(problem: Problem, ensemble: Ensemble, k: int) -> CountMatrix
     return tuple(map(tuple, counts.tolist()))
 
 
-def describe_search(
-    effort: int, candidates: int, not_excluded: int, least: float | None, clip: float | None = None
-) -> str:
-    """Return the sentence about what a search within a budget left open, from its ``Searched``.
-
-    Of numbers ``least`` is a share of their ``clip``.
-    """
-    search = f"The search was within an effort of {effort:,} evaluations"
+def describe_search(search: Searched, clip: float | None) -> str:
+    """Return the sentence about what a search within a budget left open; of numbers as shares of the clip."""
+    all_of, left, least = search["candidates"], search["not_excluded"], search["least"]
+    said = f"The search was within an effort of {search['effort']:,} evaluations"
     if least is None:
-        return f"{search}, and excluded each of the {candidates:,} candidates that could have been better."
+        return f"{said}, and excluded each of the {all_of:,} candidates that could have been better."
     return (
-        f"{search}, and another candidate may be better: {not_excluded:,} of {candidates:,} candidates were "
-        f"not excluded, of which the best could still have an L_MS of {describe_least(least, clip)}. What is "
+        f"{said}, and another candidate may be better: {left:,} of {all_of:,} candidates were not "
+        f"excluded, of which the best could still have an L_MS of {describe_least(least, clip)}. What is "
         "proven holds for this one, since it allows for any selection."
     )
 

@@ -1,4 +1,5 @@
-"""The error of a rule: how often it is wrong on new rows, on those of a new group, or by weight.
+"""The error of a rule: how often it is wrong on new rows, on those of a new group, or by weight; and how far
+off predicted numbers are, on average, and most of them.
 
 By weight it is how often a rule is wrong where rows occur as their weights say: they come from a source in
 which rows occur otherwise than where the classifier will be used, such as a sample in which rare cases are as
@@ -6,19 +7,34 @@ many as common ones. The error there is E(w wrong) / E(w) over new rows of the s
 W, which the user states: rows cannot show what the largest one of all new rows is. It is bounded by betting,
 where a row counts for w / W; the mean of the weights need not be known (docs/theory/bounds.md, "Errors by
 weight").
+
+The loss of a predicted number is min(|y - f(x)|, clip) / clip, in [0, 1]: the row takes the place of a group,
+and its loss that of a group's share of wrong rows. How far off a share tau of new rows is: with k the least
+number of h rows held out for which P(Bin(h, tau) >= k) <= d, it is the k-th smallest of their absolute
+errors; no k is enough below ln(d) / ln(tau) rows (docs/theory/bounds.md, "How far off numbers are"). Of rows
+that have the same origin one counts, and it is not known which: those of the smallest errors are left out.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from math import isfinite
+from sys import float_info
 
 import numpy as np
 
 from ckcv_ray.claims.judged import HeldOutPredictions
-from ckcv_ray.claims.quantity import Counts, Quantity
+from ckcv_ray.claims.quantity import Counts, Need, Quantity
 from ckcv_ray.claims.rules import Rule
-from ckcv_ray.core.quantities import POSITIVE, argument, register_quantity
-from ckcv_ray.errors import InputError
+from ckcv_ray.core.bounds.binomial import bound_table, clopper_pearson, count_without
+from ckcv_ray.core.quantities import POSITIVE, SHARE_OF_ROWS, argument, register_quantity
+from ckcv_ray.errors import (
+    InputError,
+    format_level,
+    format_number,
+    round_bound,
+)
 from ckcv_ray.study.problem import Problem
-from ckcv_ray.validation import ONE
+from ckcv_ray.validation import ONE, Index, Values
 
 
 @register_quantity
@@ -53,13 +69,54 @@ class Error(Quantity):
         return Counts(losses[held.order], int(np.sum(predicted != y)), len(y))
 
 
+@dataclass(frozen=True)
+class Weighed(Quantity):
+    """An error in which units count for what they weigh: at most so much, as is stated beforehand.
+
+    The largest weight that is found among some units is no such limit.
+    """
+
+    most: float
+    at_most = is_mean = guarded = True
+
+    def weigh(self, row_units: Index, weights: Values | None) -> Values:
+        """Return the weight of each row, or how many rows each group has, given the group of each row."""
+        if weights is None or not self.weighs:
+            return np.unique(row_units, return_counts=True)[1].astype(float)
+        return weights
+
+    def count(self, held: HeldOutPredictions, rule: Rule) -> Counts:
+        """Return the share of each unit that is wrong, with its weight as a share of the largest one."""
+        wrong, weights = held.predict(rule).label != held.rows.y, held.weights if self.weighs else None
+        shares = self.weigh(held.rows.row_units, weights)[held.order] / self.most
+        measured = float(np.average(wrong, weights=weights))
+        return Error().count(held, rule)._replace(measured=measured, shares=shares)
+
+    def count_flawless(self, problem: Problem, n: int) -> Counts:
+        """Return that no row is wrong, in units that weigh what those to learn from do."""
+        weights = self.weigh(problem.task.row_units, problem.task.weighting.named)
+        return Counts(np.zeros(n), shares=np.resize(weights, n) / self.most)
+
+    def check(self, problem: Problem) -> None:
+        """Raise InputError if units weigh nothing, or one of them more than is stated."""
+        rows = problem.all_rows
+        column = rows.weighting.column if self.weighs else rows.units.name
+        if column is None:
+            raise InputError(
+                f"claim={self} is of rows that have {'weights' if self.weighs else 'groups'}: name their "
+                f"column with {'--weight' if self.weighs else '--group'}"
+            )
+        if (largest := float(self.weigh(rows.row_units, rows.weighting.named).max())) > self.most:
+            raise InputError(
+                f"claim={self} says that nothing weighs more than {self.most:g}, and {column!r} has "
+                f"{largest:g}: state the largest that there can be, also among those that are not here"
+            )
+
+
 @register_quantity
 @dataclass(frozen=True)
-class RowError(Quantity):
-    """How often rows of new groups are misclassified, where a group counts by its rows: E[size x] / E[size].
-
-    The largest size that a group can have is stated beforehand; the largest one found is no such limit.
-    """
+class RowError(Weighed):
+    """How often rows of new groups are misclassified, each group by its rows: E[size x] / E[size]."""
 
     most: float = argument(POSITIVE, "50", "the largest number of rows that a group can have")
 
@@ -70,37 +127,14 @@ class RowError(Quantity):
         "a new row, in a group of at most {0}, is misclassified by {who} with probability {claim.says}: "
         "groups count by their rows"
     )
-    seen = "{claim.errors} of {claim.rows} rows of {units:,} previously unused groups wrong, {bound}"
-    at_most = is_mean = guarded = True
+    seen = Error.seen
     rows_alone = ""
-
-    def count(self, held: HeldOutPredictions, rule: Rule) -> Counts:
-        """Return the share wrong of each group, with the groups' sizes as shares of the largest."""
-        counts, sizes = Error().count(held, rule), np.unique(held.rows.row_units, return_counts=True)[1]
-        errors, rows = counts.errors or 0, counts.rows or 1
-        return counts._replace(measured=errors / rows, shares=(sizes / self.most)[held.order])
-
-    def check(self, problem: Problem) -> None:
-        """Raise InputError if rows are no groups, or a group is larger than is stated."""
-        units = problem.all_rows.units
-        if units.independent:
-            raise InputError(f"claim={self} counts groups by their rows: name their column with --group")
-        if (largest := int(np.bincount(units.row_units).max())) > self.most:
-            raise InputError(
-                f"claim={self} says that no group has more than {self.most:g} rows, and one of "
-                f"{units.name!r} has {largest:,}: state the largest that there can be, also among groups "
-                "that are not here"
-            )
-
-    def count_flawless(self, problem: Problem, n: int) -> Counts:
-        """Return that no row is wrong, in groups like those to learn from."""
-        return Counts(np.zeros(n), shares=np.resize(np.bincount(problem.task.row_units), n) / self.most)
 
 
 @register_quantity
 @dataclass(frozen=True)
-class WeightedError(Quantity):
-    """The error where rows occur in proportion to weights, of which the largest is stated."""
+class WeightedError(Weighed):
+    """The error where rows occur in proportion to weights."""
 
     most: float = argument(POSITIVE, "4", "the largest weight that a new row can have")
 
@@ -112,35 +146,104 @@ class WeightedError(Quantity):
         "misclassified by {who} with probability {claim.says}, if weights are known and none is above {0}"
     )
     seen = "{claim.errors} of {claim.rows} previously unused rows wrong, {claim.rate} by weight, {bound}"
-    at_most = is_mean = guarded = weighs = True
+    weighs = True
+
+
+@register_quantity
+@dataclass(frozen=True)
+class Clipped(Quantity):
+    """The mean absolute error of predicted numbers, of which at most a clip counts: "clipped:50"."""
+
+    clip: float = argument(POSITIVE, "50", "the largest error that counts")
+
+    name = "clipped"
+    phrase = "mean error (above {0} counts as {0})"
+    measured_as = "off by {rate} on average ({on})", "off by {rate} on average ({on}, mean over groups)"
+    is_error = of_numbers = at_most = is_mean = guarded = True
+    rows_alone = ""
+    states = (
+        "the number predicted for a new row by {who} is off by {claim.says} on average, where an error above "
+        "{0} counts as {0}",
+        "the numbers predicted for a new group's rows by {who} are off by {claim.says} on average, where an "
+        "error above {0} counts as {0}",
+    )
+    quoted = (
+        "new rows are off by {claim.says} on average (above {0} counts as {0})",
+        "the rows of a new group are off by {claim.says} on average (above {0} counts as {0})",
+    )
+
+    def format(self, bound: float) -> str:
+        """Format the limit in units of the target."""
+        return round_bound(self.clip * bound)
+
+    def format_measured(self, mean: float) -> str:
+        """Format a mean error in units of the target."""
+        return format_number(self.clip * mean)
 
     def count(self, held: HeldOutPredictions, rule: Rule) -> Counts:
-        """Return which rows are wrong, with their weights as shares of the largest one."""
-        wrong, weights = held.predict(rule).label != held.rows.y, held.weights
-        measured = float(np.sum(weights * wrong) / np.sum(weights))
-        losses, shares = wrong[held.order].astype(float), (weights / self.most)[held.order]
-        return Counts(losses, int(np.sum(wrong)), len(wrong), measured, shares)
+        """Return the clipped error of each row, or the mean of each group's, as shares of the clip."""
+        measure = held.problem.measure(held.rows.row_units)
+        losses = measure.measure_losses(held.rows.y, held.predict(rule).label)
+        return Counts(losses[held.order] / ONE, measured=int(losses.sum()) / (ONE * len(losses)))
 
-    def check(self, problem: Problem) -> None:
-        """Raise InputError if rows have no weights, or one is above what is stated."""
-        weighting = problem.all_rows.weighting
-        weights = weighting.named
-        if weights is None:
-            raise InputError(
-                f"claim={self} is by the weights of rows, and there are none: name their column with --weight"
-            )
-        if len(above := np.flatnonzero(weights > self.most)):
-            raise InputError(
-                f"claim={self} says that no weight is above {self.most:g}, and {weighting.column!r} has "
-                f"{weights[above[0]]:g} in row {above[0] + 1}: state the largest weight that there can be, "
-                "also in rows that are not here"
-            )
+    def scale(self, value: float) -> float:
+        """Return the bound that a condition asks for, given in units of the target."""
+        return value / self.clip
 
-    def count_flawless(self, problem: Problem, n: int) -> Counts:
-        """Return that no row is wrong, by weights like those of the rows to learn from."""
-        weights = problem.task.weighting.named
-        assert weights is not None
-        return Counts(np.zeros(n), shares=np.resize(weights, n) / self.most)
+
+@register_quantity
+@dataclass(frozen=True)
+class Within(Quantity):
+    """How far off a share of new rows is at most: "within:0.9"."""
+
+    width_of: float = argument(SHARE_OF_ROWS, "0.9", "a share of new rows")
+
+    name = "within"
+    phrase = "error of {0} of new rows"
+    of_numbers = at_most = True
+    measured_as = "{part:,} of {rows:,} {on} are further off"
+    states = "at least {0} of new rows are predicted to within {claim.limit} by {who}"
+    quoted = "in the long run at least {0} of new rows are off by {claim.says}"
+    seen = "{claim.errors:,} of {claim.rows:,} previously unused rows are further off, {bound}"
+    counted = "judged rows"
+    largest = float_info.max
+
+    def format(self, bound: float) -> str:
+        """Format the limit in units of the target."""
+        return round_bound(bound) if bound < self.largest else "any amount"
+
+    def count(self, held: HeldOutPredictions, rule: Rule) -> Counts:
+        """Return the absolute error of each row, and how many are further off than what is proven."""
+        errors = np.abs(held.predict(rule).label - held.rows.y)
+        width = self._find_width(errors, held.delta, 0)
+        return Counts(errors, int(np.sum(~(errors <= width))), len(errors))
+
+    def bound(self, held: HeldOutPredictions, counts: Counts) -> tuple[float | None, str]:
+        """Return the distance, in units of the target; None if too few rows are held out."""
+        width = self._find_width(counts.losses, held.delta, held.copies)
+        return width if isfinite(width) else None, "order statistic"
+
+    def _find_width(self, errors: Values, delta: float, copies: int) -> float:
+        counted = count_without(copies, len(errors))
+        few = bound_table(counted, delta) <= 1 - self.width_of  # may be further off
+        beyond = int(np.count_nonzero(few)) - 1  # the bound increases with the count
+        width = float(np.sort(errors)[len(errors) - 1 - beyond]) if few[0] else np.inf
+        return width if width < self.largest else np.inf  # of predictions that are not finite too
+
+    def scale(self, value: float) -> float:
+        """Return the bound that a condition asks for: the value itself."""
+        return value
+
+    def find_asked(self, problem: Problem) -> tuple[str, float]:
+        """Return the option that asks for it, whose name has the share: for any distance at all."""
+        return f"claim={self}", 0.0
+
+    def foresee(self, problem: Problem) -> Iterator[Need]:
+        """Yield how many rows it takes: the distance itself is not known before."""
+        delta, beyond = problem.study.delta_of_claim, 1 - self.width_of
+        need = self.need(problem, lambda n: 0.0 if clopper_pearson(0, n, delta) <= beyond else None)
+        takes = f"it takes {need.needed:,} {need.of} at least, and there are {need.rows:,}"
+        yield need._replace(lines=[f"{self.title}, with probability {format_level(delta)}: {takes}"])
 
 
 def describe_weights(problem: Problem) -> str:

@@ -22,7 +22,7 @@ from ckcv_ray.core.bounds.binomial import bound_both_sides
 from ckcv_ray.core.bounds.paired import BETTING, COUNTS, bound_difference
 from ckcv_ray.core.quantities import parse_subgroup
 from ckcv_ray.errors import InputError, pluralize
-from ckcv_ray.learners.ensemble import Models, Prediction
+from ckcv_ray.learners.ensemble import Ensemble, Models, Prediction
 from ckcv_ray.study.problem import Problem, check_certified
 from ckcv_ray.study.study import Study
 from ckcv_ray.tables.columns import ColumnKind
@@ -143,13 +143,9 @@ class GivenPredictions(HeldOutPredictions):
         """Return what was predicted."""
         return self._complete(self.predictions.predicted)
 
-    def name_reference(self, label: str) -> str:
-        """Name the other predictions."""
-        return f"the predictions {label!r}"
-
-    def predict_by_reference(self, label: str) -> Prediction:
-        """Return the other predictions."""
-        return self._complete(self.predictions.against)
+    def find_reference(self, label: str) -> tuple[str, Prediction, Ensemble]:
+        """Return the other predictions, with their name, of no model that is known."""
+        return f"the predictions {label!r}", self._complete(self.predictions.against), Ensemble(())
 
     def _complete(self, label: Numbers | None) -> Prediction:
         n, score = self.predictions.task.n, self.predictions.score
@@ -218,8 +214,9 @@ class GivenPredictions(HeldOutPredictions):
         """
         if claim.bound is None or claim.bound >= 0.5:
             return None
-        label, other = self.predict(GIVEN).label, self.predict_by_reference(claim.quantity.reference).label
-        compared = compare_rows(self, *map(self.measure_loss, (label, other)))
+        _, other, _ = self.find_reference(claim.quantity.reference)
+        labels = self.predict(GIVEN).label, other.label
+        compared = compare_rows(self, *map(self.measure_loss, labels))
         method = BETTING if self.problem.has_losses else COUNTS
         return max(0.0, -bound_difference(compared.differences, claim.delta, method, drawn=False))
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -159,23 +159,16 @@ class HeldOutPredictions:
         members = self.models.best.members
         return [(member, self.problem.find_estimate_rows(member.k, member.split)) for member in members]
 
-    def find_reference_model(self, label: str) -> Member | None:
-        """Return the model of a learner that the winner is compared with; None without one."""
-        references = self.models.references
-        members = () if references is None else references.members
-        setting = self.problem.learner.codec.setting
-        return next((member for member in members if setting(member.model)[LABEL] == label), None)
+    def find_reference(self, label: str) -> tuple[str, Prediction, Ensemble] | None:
+        """Return the model of a learner that the winner is compared with: its name, what it predicts, itself.
 
-    def name_reference(self, label: str) -> str:
-        """Name the model of a learner that the winner is compared with; "" without one."""
-        if (member := self.find_reference_model(label)) is None:
-            return ""
-        setting = {**self.problem.learner.codec.setting(member.model)}
-        del setting[LABEL]
-        return f"the best of {label} ({Candidate(setting, member.k)}), fitted on the same rows"
-
-    def predict_by_reference(self, label: str) -> Prediction:
-        """Return what the model of a learner that the winner is compared with makes of the rows held out."""
-        member = self.find_reference_model(label)
-        assert member is not None
-        return self.make_once(("reference", label), lambda: Ensemble((member,)).alone(self.rows.X))
+        It is None if the learner has none.
+        """
+        models = () if self.models.references is None else self.models.references.members
+        for member in models:
+            setting = {**self.problem.learner.codec.setting(member.model)}
+            if setting.pop(LABEL) == label:
+                one = Ensemble((member,))
+                name = f"the best of {label} ({Candidate(setting, member.k)}), fitted on the same rows"
+                return name, self.make_once(("reference", label), partial(one.alone, self.rows.X)), one
+        return None

@@ -1,8 +1,9 @@
-"""PPV, NPV and net benefit where a stated share of rows is positive, and cut-offs for a required value.
+"""Predictive values, and the error of rows that are answered: what holds at a threshold that is tested.
 
-Both recalls prove what follows from them: the value increases in both, and they hold together.
+Both recalls prove the PPV, NPV and net benefit where a stated share of rows is positive: these increase in
+both, which hold together.
 
-A required value, PPV or NPV at least v, is tested at cut-offs that are fixed without the held-out rows, from
+**Required.** A PPV or NPV of at least v is tested at cut-offs that are fixed without the held-out rows, from
 the first on to the first that fails; the last that passed is used. A test passes if the value at the
 Clopper-Pearson bounds of both recalls, each at half of its level, is at least v. What is proven of the value
 is v, and of the recalls their bounds for all cut-offs together (docs/theory/bounds.md, "A cut-off for a
@@ -12,24 +13,34 @@ Cut-offs come from the scores of F*'s members in the rows of their estimate sets
 learned. The first is the one with the best prospects of passing, if as many rows as there were missed, and
 ``FLAGGED_BEYOND`` more than there wrongly flagged; the others flag more rows of the class that is to be
 right, to the last at which the value measured there is large enough.
+
+**Answered.** A row is answered if the confidence of the rule in it is at least t: of two classes the distance
+of its score from the rule's own cut-off, of several the margin between its two largest scores. Thresholds are
+tested from the most cautious one down, as above. What is proven of the error is what is allowed, and of the
+share answered its bound for all thresholds together (docs/theory/bounds.md, "Answering only confident rows").
+They are quantiles of the confidence of F*'s members in the rows of their estimate sets: in rows that a model
+has learned from it is more confident than in new ones. The first is the most cautious useful one: as many
+held-out rows are expected there as pass with ``ALLOWED`` wrong ones. The last answers every row.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from functools import cached_property
+from itertools import takewhile
+from math import ceil
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from ckcv_ray.claims.judged import HeldOutPredictions
 from ckcv_ray.claims.quantity import (
+    SAME_RATE,
     Claim,
     Counts,
-    FixedSequence,
     Need,
     Quantity,
     Shares,
-    Tally,
-    foresee_rows,
+    bound_count,
 )
 from ckcv_ray.claims.recalls import (
     ChosenCutOff,
@@ -39,16 +50,130 @@ from ckcv_ray.claims.recalls import (
     share_recalls,
 )
 from ckcv_ray.claims.rules import CutOff, Rule, orient_scores
-from ckcv_ray.core.bounds.binomial import clopper_pearson
+from ckcv_ray.core.bounds.binomial import MAX_ROWS, clopper_pearson, find_fewest_rows, find_first
 from ckcv_ray.core.quantities import BINARY_RECALLS, SHARE, argument, register_quantity
-from ckcv_ray.errors import floor_percent, format_level, format_percent
+from ckcv_ray.errors import floor_percent, format_about, format_level, format_percent
 from ckcv_ray.study.problem import Problem
-from ckcv_ray.validation import Classes, Values
+from ckcv_ray.validation import Classes, Mask, Values
 
-N_CUT_OFFS = 10
+N_THRESHOLDS = 10  # tested, at most
+ALLOWED = 2  # wrong rows at the first threshold: if none were, one by chance would end the sequence
 N_CONSIDERED = 100  # cut-offs, evenly spaced among the scores of the class
 FLAGGED_BEYOND = 2  # rows wrongly flagged beyond those expected: the first test should not fail by chance
+STATES = Quantity.states
 LARGEST_BOUND = 1e15  # on 1 less a net benefit, which may be far below 0
+
+
+class Tally(NamedTuple):
+    """What was counted at a threshold of scores, of each kind of rows that a statement depends on."""
+
+    threshold: float
+    wrong: tuple[int, ...]
+    rows: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class FixedSequence:
+    """Tests of one statement about each of several thresholds, in an order that is fixed beforehand.
+
+    They end at the first that fails, and the last that passed counts. Each is made at the whole level: a
+    false statement is proven only if the test of the first false one passes, which is one fixed test.
+
+    Attributes:
+        counts: what was counted, in the order of the tests.
+        risk: returns the risk that the statement is about if these shares of each kind of rows are wrong.
+        most: what it may be.
+        delta: of each test; bounds on the kinds have equal parts of it.
+    """
+
+    counts: tuple[Tally, ...]
+    risk: Callable[[Sequence[float]], float]
+    most: float
+    delta: float
+
+    @cached_property
+    def passed(self) -> int:
+        """Tests that pass before the first that fails."""
+        return self.count_passed()
+
+    @property
+    def chosen(self) -> Tally:
+        """The counts of the last test that passed; of the first if none did."""
+        return self.counts[max(0, self.passed - 1)]
+
+    @property
+    def least(self) -> float | None:
+        """The chosen threshold; None if no test passed."""
+        return self.chosen.threshold if self.passed else None
+
+    @property
+    def jointly(self) -> str:
+        """With which probability the statement holds, and what is said at the chosen threshold besides."""
+        return f"jointly with probability at least {format_level(2 * self.delta)}"
+
+    @property
+    def rates(self) -> list[float]:
+        """The shares of wrong rows at the chosen threshold, as they were counted."""
+        return [wrong / max(1, rows) for wrong, rows in zip(*self.chosen[1:], strict=True)]
+
+    def bound(self, counted: Tally, copies: int = 0) -> list[float]:
+        """Return the bounds on the shares of wrong rows; ``copies`` of the rows are not counted."""
+        each = self.delta / len(counted.rows)
+        return [bound_count(*pair, each, copies) for pair in zip(*counted[1:], strict=True)]
+
+    def count_passed(self, copies: int = 0) -> int:
+        """Return how many tests pass before the first that fails; ``copies`` of the rows are not counted."""
+        return sum(takewhile(bool, (self._passes(self.bound(counted, copies)) for counted in self.counts)))
+
+    def prove(self, copies: int) -> float | None:
+        """Return what is proven of the risk; None for nothing, or less without ``copies`` of the rows."""
+        return self.most if 0 < self.passed <= self.count_passed(copies) else None
+
+    def _passes(self, shares: Sequence[float]) -> bool:
+        return self.risk(shares) <= self.most
+
+    def count_needed(self) -> int | None:
+        """Return how many rows prove it if as many are wrong; None if very many do not."""
+        rows = self.chosen.rows
+        if not sum(rows) or not self._passes(self.rates):
+            return None
+
+        def passes(n: int) -> bool:
+            of_first = int(rows[0] / sum(rows) * n)
+            sizes = (of_first, n - of_first)[: len(rows)]
+            wrong = [ceil(rate * size) for rate, size in zip(self.rates, sizes, strict=True)]
+            return self._passes(clopper_pearson(wrong, list(sizes), self.delta / len(sizes)).tolist())
+
+        needed = find_first(passes, 1, MAX_ROWS)
+        return needed if needed < MAX_ROWS else None
+
+    def explain(self, quantity: Quantity, n: int, kinds: Sequence[str]) -> str:
+        """Return why no test passes, and how many rows a proof may take, as the end of a sentence.
+
+        Args:
+            quantity: that the statement is about.
+            n: rows of the table.
+            kinds: names the kinds of rows.
+
+        Returns:
+            "" if a test passes.
+        """
+        if self.passed:
+            return ""
+        counted = " and ".join(
+            f"{wrong:,} of {rows:,} {kind}" for wrong, rows, kind in zip(*self.chosen[1:], kinds, strict=True)
+        )
+        measured, proven = map(self.risk, (self.rates, self.bound(self.chosen)))
+        share = quantity.format_measured(measured if quantity.at_most else 1 - measured)
+        more = "as measured, more rows alone are not expected to help"
+        if (needed := self.count_needed()) is not None:
+            new = format_about(n * needed / sum(self.chosen.rows))
+            more = f"it takes about {new} new rows, none of these, {SAME_RATE}"
+        return (
+            f"at the first of {len(self.counts)} thresholds {counted} held-out rows are wrong, which is "
+            f"{share} measured, and proves {quantity.side} {quantity.format(proven)}, "
+            f"not {quantity.format(self.most)}; {more}."
+        )
 
 
 @dataclass(frozen=True)
@@ -62,37 +187,29 @@ class Predictive(Quantity):
     counted = "judged rows of each of the two classes"
     rows_alone = "rows of a class"
     share = "recalls"
-    meaning: ClassVar[str]  # what it is, as a clause; {label} is the positive class
 
     def claim(self, held: HeldOutPredictions, rule: Rule) -> Iterator[Claim]:
         """Yield the claim that follows from both recalls, at no delta of its own; see ``Quantity``."""
         pair = [next(recall.claim(held, rule)) for recall in (Sensitivity(), Specificity())]
-        recalls = [0.0 if recall.bound is None else 1 - recall.bound for recall in pair]
-        value, (delta, _) = self.compute(*recalls), share_recalls(held.problem)
-        who = pair[0].make_rule(held.problem).classifier()
-        label, bound = (
-            held.problem.task.classes[held.problem.positive],
-            1 - value if min(recalls) > 0 else None,
-        )
-        claim = Claim(self, rule.name, bound, delta, "", label=label, cut_off=pair[0].cut_off)
-        if bound is None:
-            lack = "nothing is proven for a recall it follows from."
-            yield claim.give_up(f"the {self.title} of {who}", lack)
-            return
+        recalls, delta = [1 - recall.risk for recall in pair], share_recalls(held.problem)[0]
+        bound = 1 - self.compute(*recalls) if min(recalls) > 0 else None
+        claim = self._begin(held, rule, bound, delta, pair[0].cut_off)
+        lack = "" if min(recalls) > 0 else "nothing is proven for a recall it follows from."
         method = (
             f"from a sensitivity of at least {floor_percent(recalls[0])} and a specificity of at least "
             f"{floor_percent(recalls[1])}, which hold together"
         )
-        yield self._write(claim, who, method, held)
+        yield self.conclude(claim, held, method, lack)
+
+    def _begin(
+        self, held: HeldOutPredictions, rule: Rule, bound: float | None, delta: float, cut_off: float | None
+    ) -> Claim:
+        label = held.problem.task.classes[held.problem.positive]
+        return Claim(self, rule.name, bound, delta, "", label=label, cut_off=cut_off)
 
     def foresee(self, problem: Problem) -> Iterator[Need]:
         """Yield nothing: it takes what the recalls take."""
         yield from ()
-
-    def _write(self, claim: Claim, who: str, method: str, held: HeldOutPredictions) -> Claim:
-        meaning = self.meaning.format(label=claim.label, **vars(self))
-        says = f"the {self.title} of {who} is {claim.says}: {meaning}"
-        return claim.state(says, method, held.state_premise(self.of_counts))
 
     def doubt(self, claim: Claim) -> str:
         """Return a sentence if a constant reaches what is proven."""
@@ -118,35 +235,28 @@ class PredictiveValue(Predictive, Requirable):
         value: Shares = right / (right + wrong + (right == 0))  # 0 where nothing is right
         return value
 
-    def compute_wrong(self, shares: Sequence[float]) -> float:
-        """Return it for the shares of wrong rows of the positive class and of the other."""
+    def find_risk(self, shares: Sequence[float]) -> float:
+        """Return 1 less what it is for the shares of wrong rows of the positive class and of the other."""
         missed, flagged = shares
-        return self.compute(1 - missed, 1 - flagged)
+        return 1 - self.compute(1 - missed, 1 - flagged)
 
     def claim(self, held: HeldOutPredictions, rule: Rule) -> Iterator[Claim]:
         """Yield the claim; where the study requires it, from the tests of cut-offs."""
-        required = held.problem.required
-        if required is None or required.name != str(self):
+        if self.find_asked(held.problem) is None:
             yield from super().claim(held, rule)
             return
-        tests, least = self._test(held, rule), required.value
-        positive, classes = held.problem.positive, held.problem.task.classes
-        label, second = classes[positive], classes[1 - positive]
-        claim = Claim(self, rule.name, None, tests.delta, "", label=label)
-        if not tests.passed:
-            lack = explain_lack(held.problem.all_rows.n, self, least, tests)
-            yield claim.give_up(f"the {self.title} of {rule.classifier()}", lack)
-            return
-        cut_off, (missed, flagged), (positives, negatives) = tests.chosen
-        bound = 1 - least if tests.count_passed(held.copies) >= tests.passed else None
-        claim = replace(claim, bound=bound, cut_off=cut_off)
+        tests = self._test(held, rule)
+        claim = self._begin(held, rule, tests.prove(held.copies), tests.delta, tests.least)
+        _, (missed, flagged), (positives, negatives) = tests.chosen
+        label, second = held.problem.task.classes[:: -1 if held.problem.positive else 1]
         method = (
             f"holdout: {missed} of {positives} previously unused rows of class {label!r} and {flagged} of "
             f"{negatives} of class {second!r} wrong, Clopper-Pearson for both; {tests.passed} of "
-            f"{len(tests.counts)} cut-offs passed in a fixed sequence; jointly with the recalls with "
-            f"probability at least {format_level(2 * tests.delta)}"
+            f"{len(tests.counts)} cut-offs passed in a fixed sequence; "
+            f"{tests.jointly.replace('with', 'with the recalls with', 1)}"
         )
-        yield self._write(claim, claim.make_rule(held.problem).classifier(), method, held)
+        lack = tests.explain(self, held.problem.all_rows.n, ["positive", "other"])
+        yield self.conclude(claim, held, method, lack)
 
     def choose_cut_off(self, held: HeldOutPredictions, rule: Rule) -> ChosenCutOff:
         """Return the cut-off of the last test that passed."""
@@ -169,10 +279,9 @@ class PredictiveValue(Predictive, Requirable):
 
         def prove(n: int) -> float:
             positives = int(share * n)
-            bounds = clopper_pearson([0, 0], [positives, n - positives], delta / 2)
-            return 1 - self.compute_wrong(bounds.tolist())
+            return self.find_risk(clopper_pearson([0, 0], [positives, n - positives], delta / 2).tolist())
 
-        yield foresee_rows(problem, self, delta, prove, of=f" ({format_percent(share)} of class {label!r})")
+        yield self.need(problem, prove, delta, of=f" ({format_percent(share)} of class {label!r})")
 
 
 @register_quantity
@@ -181,7 +290,7 @@ class Ppv(PredictiveValue):
     """The share of the rows classified as positive that are."""
 
     name, phrase = "ppv", "PPV at a prevalence of {0}"
-    meaning = "the probability that a row classified as {label!r} is of this class"
+    states = f"{STATES}: the probability that a row classified as {{claim.label!r}} is of this class"
     of_positive = True
 
 
@@ -191,7 +300,7 @@ class Npv(PredictiveValue):
     """The share of the rows not classified as positive that are not."""
 
     name, phrase = "npv", "NPV at a prevalence of {0}"
-    meaning = "the probability that a row classified otherwise is not of class {label!r}"
+    states = f"{STATES}: the probability that a row classified otherwise is not of class {{claim.label!r}}"
     of_positive = False
 
 
@@ -207,9 +316,9 @@ class NetBenefit(Predictive):
 
     name = "net_benefit"
     phrase = "net benefit at a prevalence of {0} (a row is worth flagging from {1} on)"
-    meaning = (
-        "the share of rows rightly classified as {label!r}, less that of those wrongly, each of which counts "
-        "as {worth} / (1 - {worth})"
+    states = (
+        f"{STATES}: the share of rows rightly classified as {{claim.label!r}}, less that of those wrongly, "
+        "each of which counts as {claim.quantity.worth} / (1 - {claim.quantity.worth})"
     )
     largest = LARGEST_BOUND
 
@@ -226,6 +335,7 @@ class Precision(Quantity):
     name = phrase = "precision"
     counted = "judged rows classified as positive"
     two_classes = is_binomial = True
+    caution = "A precision is that where so many rows are positive: quote it with their share."
     states = (
         "the {claim.name} of {who} is {claim.says}: the probability that a new row that is classified as "
         "positive is, where classes occur as often as in the source of these rows"
@@ -240,31 +350,22 @@ class Precision(Quantity):
         wrong = held.rows.y[held.order][flagged] != positive
         return Counts(wrong.astype(float), int(np.sum(wrong)), len(wrong))
 
-    def doubt(self, claim: Claim) -> str:
-        """Return a sentence: a constant reaches the share of the positive class."""
-        if claim.bound is None:
-            return ""
-        return "A precision is that where so many rows are positive: quote it with their share."
-
     def foresee(self, problem: Problem) -> Iterator[Need]:
         """Yield how many rows it takes, if as many are classified as positive as are."""
         share = float(np.mean(problem.all_rows.y == problem.positive))
-        delta, of = problem.study.delta_of_claim, " classified as positive"
-        yield foresee_rows(problem, self, delta, of=of, share=share)
+        yield self.need(problem, of=" classified as positive", share=share)
 
 
 def try_cut_offs(held: HeldOutPredictions, predictive: PredictiveValue, score: Values) -> FixedSequence:
     """Return the tests of the value that a study requires, given the scores of the rows held out."""
-    problem, required, y = held.problem, held.problem.required, held.rows.y
+    problem, required, y, sets = held.problem, held.problem.required, held.rows.y, held.list_unlearned()
     assert required is not None
-    least = required.value
-    delta, positive, X = held.delta / 2, problem.positive, problem.task.X
-    sets = held.list_unlearned()
+    delta, positive, X, least = held.delta / 2, problem.positive, problem.task.X, required.value
     scores = np.concatenate([member.model.predict(X[rows]).score for member, rows in sets])
     classes = np.concatenate([problem.task.y[rows] for _, rows in sets])
     cut_offs = fix_cut_offs(scores, classes, positive, predictive, least, len(y), delta)
     counts = count_cut_offs(score, y, cut_offs)
-    return FixedSequence(counts, lambda wrong: predictive.compute_wrong(wrong) >= least, delta)
+    return FixedSequence(counts, predictive.find_risk, predictive.scale(least), delta)
 
 
 def fix_cut_offs(
@@ -299,14 +400,11 @@ def fix_cut_offs(
     wrong[1] = np.minimum(wrong[1] + FLAGGED_BEYOND, rows[1])
     bounds = clopper_pearson(wrong, rows, delta / 2)
     way = 1 if predictive.of_positive else -1  # recalls of the positive class first
-    measured, proven = (
-        np.array([predictive.compute(*recalls[::way]) for recalls in (1 - wrongs.T).tolist()])
-        for wrongs in (shares, bounds)
-    )
+    measured, proven = (predictive.compute(*(1 - wrongs)[::way]) for wrongs in (shares, bounds))
     first = int(np.argmax(proven))
     enough = np.flatnonzero(measured >= least)
     last = max(first, int(enough[-1])) if len(enough) else first
-    tested = np.unique(np.linspace(first, last, N_CUT_OFFS).round().astype(int))
+    tested = np.unique(np.linspace(first, last, N_THRESHOLDS).round().astype(int))
     # those at which rows get class ``right`` if their score for it is at least a value
     chosen = values[tested] if right == positive else np.nextafter(-values[tested], np.inf)
     return tuple(CutOff(value, positive) for value in chosen.tolist())
@@ -327,19 +425,114 @@ def _share_from(ordered: Values, values: Values) -> Values:
     return np.asarray((len(ordered) - np.searchsorted(ordered, values)) / max(1, len(ordered)))
 
 
-def explain_lack(n: int, predictive: PredictiveValue, least: float, tests: FixedSequence) -> str:
-    """Return what the first cut-off proves, and how many rows it would take, as the end of a sentence.
+class OfAnswered(Quantity):
+    """A quantity of the rows that are confident enough to be answered; both have one share of delta."""
+
+    answers = True
+    share = "answered"
+
+    def test(self, held: HeldOutPredictions, rule: Rule) -> FixedSequence:
+        """Return the tests of the rows that a rule answers, which are made once for both."""
+        most = self.find_asked(held.problem)[1]
+        return held.make_once(("answered", rule), lambda: try_thresholds(held, rule, most))
+
+    def find_asked(self, problem: Problem) -> tuple[str, float]:
+        """Return the option that says what the error may be."""
+        answering = problem.certification.answering
+        assert answering is not None
+        return f"answer={answering}", answering.value
+
+    def foresee(self, problem: Problem) -> Iterator[Need]:
+        """Yield nothing: how many rows are answered is not known."""
+        yield from ()
+
+
+@register_quantity
+class AnsweredError(OfAnswered):
+    """The error among the rows answered."""
+
+    name, phrase = "answered_error", "error of the rows answered"
+    at_most = True
+    caution = (
+        "That the rows answered are wrong less often than by always predicting any one class is not proven."
+    )
+    measured_as = "{rate} wrong ({part:,} of {rows:,} {on} that are answered)"
+    states = (
+        "a new row that {who} answers, since its confidence is at least {claim.least_confidence:.6g}, is "
+        "misclassified with probability {claim.says}"
+    )
+
+    def claim(self, held: HeldOutPredictions, rule: Rule) -> Iterator[Claim]:
+        """Yield the claim of the error that is allowed, at the last threshold that passed."""
+        tests = self.test(held, rule)
+        _, (wrong,), (rows,) = tests.chosen
+        claim = Claim(self, rule.name, tests.prove(held.copies), tests.delta, "", errors=wrong, rows=rows)
+        passed = f"{tests.passed} of {len(tests.counts)} thresholds passed in a fixed sequence"
+        seen = f"holdout: {wrong} of {rows} previously unused rows answered wrong, Clopper-Pearson; {passed}"
+        lack = tests.explain(self, held.problem.all_rows.n, ["answered"])
+        yield self.conclude(
+            replace(claim, least_confidence=tests.least), held, f"{seen}; {tests.jointly}", lack
+        )
+
+    def foresee(self, problem: Problem) -> Iterator[Need]:
+        """Yield how many rows have to be answered; the other half of delta is that of the share answered."""
+        yield self.need(problem, delta=problem.study.delta_of_claim / 2)
+
+
+@register_quantity
+class AnsweredShare(OfAnswered):
+    """The share of rows that are answered."""
+
+    name, phrase = "answered_share", "share of rows answered"
+    measured_as = "{rate} ({part:,} of {rows:,} {on} answered)"
+    states = (
+        "{who} answers {claim.says} of new rows: a row if its confidence is at least "
+        "{claim.least_confidence:.6g}"
+    )
+
+    def claim(self, held: HeldOutPredictions, rule: Rule) -> Iterator[Claim]:
+        """Yield the claim at the last threshold that passed; see ``Quantity``."""
+        tests, every = self.test(held, rule), len(held.rows.y)
+        (rows,), n = tests.chosen.rows, len(tests.counts)
+        bound = bound_count(every - rows, every, tests.delta / n, held.copies)
+        claim = Claim(self, rule.name, bound, tests.delta, "", errors=every - rows, rows=every)
+        claim = replace(claim, least_confidence=tests.least)
+        seen = (
+            f"holdout: {rows} of {every} previously unused rows answered, Clopper-Pearson for {n} thresholds"
+        )
+        lack = "" if tests.passed else "nothing is proven of their error."
+        yield self.conclude(claim, held, f"{seen} together; {tests.jointly}", lack)
+
+
+def try_thresholds(held: HeldOutPredictions, rule: Rule, most: float) -> FixedSequence:
+    """Return the tests of the rows that a rule answers, from the most cautious threshold down."""
+    X, rows, delta = held.problem.task.X, held.rows, held.delta / 2
+    confidence = [  # of each member of F* in the rows of its estimate set
+        Rule(f"member:{member.split}").measure_confidence(held.models, X[unlearned])
+        for member, unlearned in held.list_unlearned()
+    ]
+    thresholds = fix_thresholds(np.concatenate(confidence), len(rows.y), most, delta)
+    wrong = held.predict(rule).label != rows.y
+    counts = count_answered(rule.measure_confidence(held.models, rows.X), wrong, thresholds)
+    return FixedSequence(counts, lambda shares: shares[0], most, delta)
+
+
+def fix_thresholds(confidence: Values, held: int, most: float, delta: float) -> Values:
+    """Return the thresholds to test, descending; the last is 0, which answers every row.
 
     Args:
-        n: rows of the table.
-        predictive, least: the value, and what it has to be at least.
-        tests: of which none passes.
+        confidence: in rows that the models have not learned from, none of them held out, (rows,).
+        held: number of rows held out.
+        most: largest error allowed of the rows answered, in (0, 1).
+        delta: of each test.
     """
-    _, (missed, flagged), (positives, negatives) = tests.chosen
-    measured, proven = map(predictive.compute_wrong, (tests.rates, tests.bound(tests.chosen)))
-    return (
-        f"at the first of {len(tests.counts)} cut-offs {positives - missed:,} of {positives:,} positive "
-        f"held-out rows are flagged, and {flagged:,} of {negatives:,} others, which is "
-        f"{format_percent(measured)} measured, proves at least {floor_percent(proven)}, and not "
-        f"{floor_percent(least)}; {tests.advise(n, 'what is measured there is too small')}."
-    )
+    ordered = np.sort(confidence)[::-1]
+    shares = np.linspace(min(1.0, find_fewest_rows(most, ALLOWED, delta) / held), 1.0, N_THRESHOLDS)[:-1]
+    positions = np.ceil(shares * len(ordered)).astype(np.intp) - 1
+    return np.unique([0.0, *ordered[positions]])[::-1]
+
+
+def count_answered(confidence: Values, wrong: Mask, thresholds: Values) -> tuple[Tally, ...]:
+    """Return the counts at each threshold, of held-out rows with their confidence and whether it is wrong."""
+    chosen = ((float(t), confidence >= t) for t in thresholds)
+    return tuple(Tally(t, (int(np.sum(wrong & rows)),), (int(np.sum(rows)),)) for t, rows in chosen)

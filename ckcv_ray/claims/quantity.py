@@ -15,8 +15,6 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from itertools import takewhile
 from math import ceil
 from sys import float_info
 from typing import Annotated, Any, ClassVar, NamedTuple, TypeVar, cast
@@ -42,7 +40,6 @@ from ckcv_ray.errors import (
     ceil_percent,
     cut,
     floor_percent,
-    format_about,
     format_level,
     format_percent,
 )
@@ -51,7 +48,17 @@ from ckcv_ray.study.parts import MAX_HALVED_ROWS, Condition, Holdout, parse_cond
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.tables.columns import Label
 from ckcv_ray.tables.task import Task
-from ckcv_ray.validation import OPTIONAL, Count, Fraction, Limited, Mask, Probability, Stored, Values, quote
+from ckcv_ray.validation import (
+    OPTIONAL,
+    Count,
+    Fraction,
+    Limited,
+    Mask,
+    Probability,
+    Stored,
+    Values,
+    quote,
+)
 
 NOTHING = "Nothing can be claimed for"  # begins the sentence of a claim that lacks rows
 METHOD = re.compile(r" \(([^()]*(\([^()]*\)[^()]*)*)\)\.(?= |$)")  # ends the first sentence of a statement
@@ -65,7 +72,6 @@ ASSUMED_RISKS = (0.8, 0.6, 0.5, 0.4, 0.2, 0.1, 0.0)  # as shares of what a condi
 MOST_SHOWN = (1_000_000, 20_000)  # rows of each kind, of one kind and of two
 
 Shares = TypeVar("Shares", float, Values)
-Holds = Callable[[Sequence[float]], bool]
 Phrase = str | tuple[str, str]  # of two the second is that of groups of rows
 Risk = Annotated[float, Limited(ge=0, le=float_info.max)]
 
@@ -170,6 +176,13 @@ class Claim(Stored):
         return self.quantity.largest if self.bound is None else self.bound
 
     @property
+    def least(self) -> float:
+        """A lower bound on the risk of units that are right or wrong, at its delta; 0 if none is known."""
+        errors, rows = self.errors or 0, self.rows or 0
+        known = self.held_out and self.cut_off is None and self.quantity.is_binomial and rows
+        return 1 - bound_count(rows - errors, rows, self.delta) if known else 0.0
+
+    @property
     def says_something(self) -> bool:
         """Whether less than everything is proven: an error below 1, a recall above 0."""
         return self.risk < self.quantity.largest
@@ -189,6 +202,15 @@ class Claim(Stored):
     def share(self) -> float | None:
         """What was measured of it, in [0, 1]: the share of its rows, or a mean; None without any."""
         return self.part / self.rows if self.measured is None and self.rows else self.measured
+
+    @property
+    def comparison(self) -> str:
+        """What a comparison with another learner proves, and what was counted, in a few words."""
+        if self.bound is None:
+            return self.statement
+        proven = "proven" if self.bound < 0.5 else "not yet proven"
+        counts = f"{self.part:,} held-out rows won, {self.errors or 0:,} lost"
+        return f"{proven} better than {self.quantity.reference}: {counts}; share of wins {self.says}"
 
     @property
     def method(self) -> str:
@@ -215,22 +237,17 @@ class Claim(Stored):
         sure = f"with probability at least {format_level(self.delta)} over {premise.over}"
         return replace(self, statement=f"{premise.given}, {sure}, {says} ({method}).{premise.limits}")
 
-    def give_up(self, subject: str, why: str) -> "Claim":
-        """Return it without a bound, with a sentence that says why nothing can be claimed for a subject."""
-        return replace(self, bound=None, statement=f"{NOTHING} {subject}: {why}")
-
     def find_interval(self, required: Condition | None, delta: float) -> tuple[float, float] | None:
         """Return the exact interval of what was counted on held-out rows, in [0, 1].
 
-        It is None where counts are not binomial.
+        It is None where counts are not binomial: as those of a class at a cut-off that its own rows chose.
 
         Args:
             required: what the cut-off was chosen for, if one was.
             delta: probability with which the interval may miss.
         """
-        quantity = self.quantity
-        fixed = self.cut_off is None or is_fixed_for(str(quantity), required)
-        if not (self.held_out and quantity.of_counts and fixed and self.rows) or self.bound is None:
+        fixed = self.cut_off is None or is_fixed_for(str(self.quantity), required)
+        if not (self.held_out and self.quantity.of_counts and fixed and self.rows) or self.bound is None:
             return None
         return bound_both_sides(self.part, self.rows, delta)
 
@@ -290,8 +307,8 @@ class Quantity(Declared):
     A family overrides ``count``, and what it does otherwise than a mean of independent losses; one that
     yields several claims, ``claim``. ``docs/contributing/claims.md`` adds one.
 
-    A ``Phrase`` is formatted with the ``claim``, the ``task``, ``who`` classifies its rows, and "{0}" for the
-    first argument.
+    A ``Phrase`` is formatted with the ``claim``, the ``task``, ``who`` classifies its rows, "{0}" for the
+    first argument, and ``two`` classes, the positive one last.
 
     Attributes:
         states: what is proven, as a clause.
@@ -303,6 +320,7 @@ class Quantity(Declared):
         is_mean: whether it is a mean of losses, which is ``measured``.
         is_binomial: whether its errors are binomial, given its rows, where rows are independent.
         largest: the bound that says nothing.
+        caution: a sentence beside whatever is proven of it; "" for none.
         usual: bounds of which a plan says how many rows they take, where the study asks for none.
         width_of: the share of new rows of which it says how far off they are; None if it does not.
         prevalence, worth: of what follows from recalls, the share of the positive class, and from which
@@ -320,6 +338,7 @@ class Quantity(Declared):
     is_mean: ClassVar[bool] = False
     is_binomial: ClassVar[bool] = False
     largest: ClassVar[float] = 1.0
+    caution: ClassVar[str] = ""
     usual: ClassVar[Sequence[float]] = ()
     width_of: float | None = None
     prevalence: float | None = None
@@ -372,7 +391,7 @@ class Quantity(Declared):
         bound = held.bound_losses(counts.losses, held.delta, counts.shares)
         return bound, name_loss_bound(len(counts.losses), held.problem.task.unit, held.drawn)
 
-    def word(self, phrase: Phrase, claim: Claim, task: Task, **values: str | int) -> str:
+    def word(self, phrase: Phrase, claim: Claim, task: Task, **values: object) -> str:
         """Return a phrase about a claim, for rows like those of a task."""
         chosen = phrase if isinstance(phrase, str) else task.units.word(*phrase)
         return chosen.format(*self.shown, claim=claim, task=task, **values)
@@ -384,15 +403,29 @@ class Quantity(Declared):
             held: the rows held out, and the models.
             rule: what classifies them.
         """
-        counts, task, who = self.count(held, rule), held.problem.task, rule.classifier()
+        counts, task = self.count(held, rule), held.problem.task
         (bound, name), (losses, errors, rows, measured, _) = self.bound(held, counts), counts
         claim = Claim(self, rule.name, bound, held.delta, "", errors=errors, rows=rows, measured=measured)
         seen = self.word(self.seen, claim, task, rows=len(held.rows.y), units=len(losses), bound=name)
-        if bound is None:
-            yield claim.give_up(f"the {claim.name} of {who}", f"holdout: {seen}.")
-        else:
-            premise = held.state_premise(self.of_counts)
-            yield claim.state(self.word(self.states, claim, task, who=who), f"holdout: {seen}", premise)
+        yield self.conclude(claim, held, f"holdout: {seen}")
+
+    def conclude(self, claim: Claim, held: HeldOutPredictions, method: str, lack: str = "") -> Claim:
+        """Return a claim with its sentence: what is proven, or why nothing is.
+
+        Args:
+            claim: about it.
+            held: the rows held out, and the models.
+            method: how the bound was obtained, and by what counts.
+            lack: why nothing is proven, as the end of a sentence; if nothing is, by default the method.
+        """
+        who = claim.make_rule(held.problem).classifier()
+        if lack or claim.bound is None:
+            said = f"{NOTHING} the {claim.name} of {who}: {lack or f'{method}.'}"
+            return replace(claim, bound=None, statement=said)
+        task = held.problem.task
+        two = task.classes if held.problem.positive else task.classes[::-1]
+        says = self.word(self.states, claim, task, who=who, two=two)
+        return claim.state(says, method, held.state_premise(self.of_counts))
 
     def measure(self, claim: Claim, on: str, mean: float, task: Task) -> str:
         """Say what was measured of what a claim is about; "" if nothing was.
@@ -405,43 +438,71 @@ class Quantity(Declared):
         """
         if (claim.measured is None and not claim.rows) or (self.answers and claim.bound is None):
             return ""
-        counts: dict[str, str | int] = {"part": claim.part, "rows": claim.rows or 0, "rate": claim.rate}
+        counts = {"part": claim.part, "rows": claim.rows or 0, "rate": claim.rate}
         return self.word(self.measured_as, claim, task, on=on, mean=format_percent(mean), **counts)
 
     def compute(self, sensitivity: Shares, specificity: Shares) -> Shares:
         """Return what follows from two recalls in [0, 1], elementwise; it increases in both."""
         raise NotImplementedError
 
-    def describe(self, claim: Claim) -> str:
-        """Say in one clause what a claim proves, and what was counted."""
-        return str(claim)
-
     def scale(self, value: float) -> float:
         """Return the bound on the risk that a condition asks for, given its value."""
         return value if self.at_most else 1 - value
 
-    def find_contrary(self, claim: Claim, held: int, has_losses: bool) -> float | None:
-        """Return a lower bound on the risk, at the delta of the claim; None if none is known.
-
-        Args:
-            claim: about it, from rows held out, at no cut-off that was chosen by them.
-            held: how many independent rows, or groups, were held out.
-            has_losses: whether these have losses, and are not right or wrong.
-        """
-        if has_losses or not self.is_binomial or claim.errors is None or not claim.rows:
-            return None
-        return 1 - bound_count(claim.rows - claim.errors, claim.rows, claim.delta)
-
     def doubt(self, claim: Claim) -> str:
         """Return a sentence if a constant, or a guess, would reach what a claim proves; else ""."""
-        return ""
+        return "" if claim.bound is None else self.caution
 
     def foresee(self, problem: Problem) -> Iterator[Need]:
         """Yield what claims of it take, and what there will be, before anything is drawn or fitted."""
         held = HeldOutPredictions(problem, Models())
-        yield foresee_rows(
-            problem, self, held.delta, lambda n: self.bound(held, self.count_flawless(problem, n))[0]
-        )
+        yield self.need(problem, lambda n: self.bound(held, self.count_flawless(problem, n))[0])
+
+    def need(
+        self,
+        problem: Problem,
+        best: Callable[[int], float | None] | None = None,
+        delta: float | None = None,
+        label: Label | None = None,
+        of: str = "",
+        share: float = 1.0,
+        most: int = MAX_ROWS,
+    ) -> Need:
+        """Return what a claim takes to say the value that the study asks for, or else the usual ones.
+
+        Args:
+            problem: what is to be solved.
+            best: returns the bound that so many rows prove of which none is wrong, None for nothing; by
+                default that on a share of wrong rows.
+            delta: probability with which the claim may fail; by default its share.
+            label: of the class that it is about, if it is.
+            of: says which of the rows held out count, after "held-out rows"; by default those of the class.
+            share: of the rows of the table that are such.
+            most: rows that are looked for.
+        """
+        table, asked = problem.all_rows, self.find_asked(problem)
+        held, delta = table.n_units - problem.task.n_units, delta or problem.study.delta_of_claim
+        rows, units = int(share * held), f"held-out {table.unit}s{of}"
+        bad = table.target.word("wrong", "off")
+        if label is not None:
+            units += f" of class {label!r}"
+
+        def prove(n: int) -> float:
+            bound = bound_count(0, n, delta) if best is None else best(n)
+            return self.largest if bound is None else bound
+
+        first = f"{self.name_of(label)}, with probability {format_level(delta)}: {self.side} "
+        first += f"{self.format(prove(rows))} if none of {'about ' * (share < 1)}{rows:,} {units} is {bad}"
+        lines, takes = [first], list[int]()
+        for bound in self.usual if asked is None else [asked[1]]:
+            needed = find_first(lambda n, limit=bound: prove(n) <= limit, 1, most)  # type: ignore[misc]
+            line = f"  {self.side} {self.format(bound)}: not before {needed:,} {units}, none of them {bad}"
+            if needed > rows:
+                in_all = ceil(needed / (held / table.n_units * share))
+                line += f"; expected in a table of {in_all:,} {table.unit}s"
+            lines.append(line)
+            takes.append(needed)
+        return Need(str(self), delta, units, rows, min(takes, default=1), lines)
 
     def count_flawless(self, problem: Problem, n: int) -> Counts:
         """Return what n units show of it of which none is wrong, and which are like those to learn from."""
@@ -486,56 +547,6 @@ def name_loss_bound(m: int, unit: str, drawn: bool = True) -> str:
     if m <= MAX_OPTIMISED or not drawn:
         return f"optimised bet on the {unit}s"
     return f"betting on the {unit}s in the order drawn"
-
-
-def foresee_rows(
-    problem: Problem,
-    quantity: Quantity,
-    delta: float,
-    best: Callable[[int], float | None] | None = None,
-    label: Label | None = None,
-    of: str = "",
-    share: float = 1.0,
-    most: int = MAX_ROWS,
-) -> Need:
-    """Return what a claim takes to say the value that the study asks for, or else the usual ones.
-
-    Args:
-        problem: what is to be solved.
-        quantity: what is claimed.
-        delta: probability with which the claim may fail.
-        best: returns the bound that so many rows prove of which none is wrong, None for nothing; by default
-            that on a share of wrong rows.
-        label: of the class that it is about, if it is.
-        of: says which of the rows held out count, after "held-out rows"; by default those of the class.
-        share: of the rows of the table that are such.
-        most: rows that are looked for.
-    """
-    table, asked = problem.all_rows, quantity.find_asked(problem)
-    held = table.n_units - problem.task.n_units
-    units, bad = f"held-out {table.unit}s{of}", table.target.word("wrong", "off")
-    if label is not None:
-        units += f" of class {label!r}"
-
-    def prove(n: int) -> float:
-        bound = bound_count(0, n, delta) if best is None else best(n)
-        return quantity.largest if bound is None else bound
-
-    def say(bound: float) -> str:
-        return f"{quantity.side} {quantity.format(bound)}"
-
-    def count_rows(bound: float) -> int:
-        return find_first(lambda n: prove(n) <= bound, 1, most)
-
-    rows, wanted = int(share * held), quantity.usual if asked is None else [asked[1]]
-    first = f"{quantity.name_of(label)}, with probability {format_level(delta)}: {say(prove(rows))}"
-    lines = [f"{first} if none of {'about ' * (share < 1)}{rows:,} {units} is {bad}"]
-    takes = [*map(count_rows, wanted)]
-    for bound, needed in zip(wanted, takes, strict=True):
-        in_all = ceil(needed / (held / table.n_units * share))
-        more = f"; expected in a table of {in_all:,} {table.unit}s" * (needed > rows)
-        lines.append(f"  {say(bound)}: not before {needed:,} {units}, none of them {bad}{more}")
-    return Need(str(quantity), delta, units, rows, min(takes, default=1), lines)
 
 
 def show_rows(asked: str, true: str | None, delta: float) -> tuple[dict[str, Any], str]:
@@ -642,83 +653,6 @@ def bound_count(wrong: int, units: int, delta: float, copies: int = 0, one_law: 
     return bound if one_law or wrong != left - 1 else max(bound, 1 - delta / left)
 
 
-class Tally(NamedTuple):
-    """What was counted at a threshold of scores, of each kind of rows that a statement depends on."""
-
-    threshold: float
-    wrong: tuple[int, ...]
-    rows: tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class FixedSequence:
-    """Tests of one statement about each of several thresholds, in an order that is fixed beforehand.
-
-    They end at the first that fails, and the last that passed counts. Each is made at the whole level: a
-    false statement is proven only if the test of the first false one passes, which is one fixed test.
-
-    Attributes:
-        counts: what was counted, in the order of the tests.
-        holds: returns whether the statement holds if at most these shares of each kind of rows are wrong.
-        delta: of each test; bounds on the kinds have equal parts of it.
-    """
-
-    counts: tuple[Tally, ...]
-    holds: Holds
-    delta: float
-
-    @cached_property
-    def passed(self) -> int:
-        """Tests that pass before the first that fails."""
-        return self.count_passed()
-
-    @property
-    def chosen(self) -> Tally:
-        """The counts of the last test that passed; of the first if none did."""
-        return self.counts[max(0, self.passed - 1)]
-
-    @property
-    def rates(self) -> list[float]:
-        """The shares of wrong rows at the chosen threshold, as they were counted."""
-        return [wrong / max(1, rows) for wrong, rows in zip(*self.chosen[1:], strict=True)]
-
-    def bound(self, counted: Tally, copies: int = 0) -> list[float]:
-        """Return the bounds on the shares of wrong rows; ``copies`` of the rows are not counted."""
-        each = self.delta / len(counted.rows)
-        return [bound_count(*pair, each, copies) for pair in zip(*counted[1:], strict=True)]
-
-    def count_passed(self, copies: int = 0) -> int:
-        """Return how many tests pass before the first that fails; ``copies`` of the rows are not counted."""
-        return sum(takewhile(bool, (self.holds(self.bound(counted, copies)) for counted in self.counts)))
-
-    def count_needed(self) -> int | None:
-        """Return how many rows prove it if as many are wrong; None if very many do not."""
-        rows = self.chosen.rows
-        if not sum(rows) or not self.holds(self.rates):
-            return None
-
-        def passes(n: int) -> bool:
-            of_first = int(rows[0] / sum(rows) * n)
-            sizes = (of_first, n - of_first)[: len(rows)]
-            wrong = [ceil(rate * size) for rate, size in zip(self.rates, sizes, strict=True)]
-            return self.holds(clopper_pearson(wrong, list(sizes), self.delta / len(sizes)).tolist())
-
-        needed = find_first(passes, 1, MAX_ROWS)
-        return needed if needed < MAX_ROWS else None
-
-    def advise(self, n: int, why: str) -> str:
-        """Return how many new rows a proof is expected to take at the rates measured, as a clause.
-
-        Args:
-            n: rows of the table.
-            why: says why more rows do not help, if they do not.
-        """
-        if (needed := self.count_needed()) is None:
-            return f"more rows alone do not help, since {why}"
-        new = format_about(n * needed / sum(self.chosen.rows))
-        return f"it takes about {new} new rows, none of these, {SAME_RATE}"
-
-
 def bound_wrong(held: HeldOutPredictions, wrong: Mask, delta: float) -> tuple[float, str]:
     """Return the bound on the probability that a held-out row, or pair, is wrong, and its name.
 
@@ -748,14 +682,13 @@ class Acceptance(NamedTuple):
         return {**self._asdict(), "condition": str(self.condition)}
 
 
-def decide(condition: Condition, claims: Sequence[Claim], held: int, has_losses: bool) -> Acceptance:
+def decide(condition: Condition, claims: Sequence[Claim], has_losses: bool) -> Acceptance:
     """Return whether a condition is met by the first claim about its quantity, by every class.
 
     Args:
         condition: of the study's certification.
         claims: of the certificate, in their order.
-        held: how many independent rows, or groups, were held out.
-        has_losses: whether these have losses, and are not right or wrong.
+        has_losses: whether units have losses, and are not right or wrong.
     """
     about = [
         claim
@@ -765,12 +698,9 @@ def decide(condition: Condition, claims: Sequence[Claim], held: int, has_losses:
     first = [claim for claim in about if claim.classifier == about[0].classifier]  # one of each class
     met = refuted = False
     if first:
-        quantity = first[0].quantity
-        allowed = quantity.scale(condition.value) + DECIMAL_TOLERANCE
+        allowed = first[0].quantity.scale(condition.value) + DECIMAL_TOLERANCE
         met = all(claim.bound is not None and claim.bound <= allowed for claim in first)
-        fixed = [claim for claim in first if claim.held_out and claim.cut_off is None]
-        contrary = [quantity.find_contrary(claim, held, has_losses) for claim in fixed]
-        refuted = any(least is not None and least > allowed for least in contrary)
+        refuted = not has_losses and any(claim.least > allowed for claim in first)
     proven = ", ".join(map(str, first))
     return Acceptance(condition, met, refuted, f"proven {proven}" if proven else "nothing is proven of it")
 

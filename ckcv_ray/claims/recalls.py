@@ -23,11 +23,11 @@ from ckcv_ray.claims.judged import HeldOutPredictions
 from ckcv_ray.claims.quantity import (
     CLOPPER_PEARSON,
     Claim,
+    Counts,
     Need,
     Quantity,
     bound_count,
     bound_wrong,
-    foresee_rows,
     read_quantity,
 )
 from ckcv_ray.claims.rules import CutOff, Rule, orient_scores
@@ -38,7 +38,7 @@ from ckcv_ray.core.quantities import BINARY_RECALLS, register_quantity
 from ckcv_ray.errors import format_level
 from ckcv_ray.learners.ensemble import count_classes
 from ckcv_ray.study.problem import Problem
-from ckcv_ray.validation import Classes, Mask, Values
+from ckcv_ray.validation import Classes, Values
 
 USUAL = (0.2, 0.1, 0.05)  # bounds whose rows are counted before a run
 
@@ -89,6 +89,10 @@ class Recall(Quantity):
     usual = USUAL
     rows_alone = "rows of a class"
     share = "recalls"
+    states = (
+        "the {claim.name} of {who} is {claim.says}: the probability that a new row of class {claim.label!r} "
+        "is classified correctly, whatever the share of this class"
+    )
 
     def list_classes(self, problem: Problem) -> list[int]:
         """Return the numbers of the classes that it is claimed of."""
@@ -100,38 +104,29 @@ class Recall(Quantity):
         if chosen.cut_off is not None:
             rule = replace(rule, cut_off=chosen.cut_off)
             predicted = predicted._replace(label=chosen.cut_off.classify(predicted.score))
-        for number in self.list_classes(held.problem):
-            of_class = held.rows.y[held.order] == number
-            wrong = predicted.label[held.order][of_class] != number
-            yield self._claim_class(held, rule, number, wrong, chosen)
-
-    def _claim_class(
-        self, held: HeldOutPredictions, rule: Rule, number: int, wrong: Mask, chosen: ChosenCutOff
-    ) -> Claim:
-        """Return the claim about one class, of which ``wrong`` are the rows in the order drawn."""
-        of_all, together = share_recalls(held.problem)
-        delta, label, who = of_all / together, held.problem.task.classes[number], rule.classifier()
-        errors, of, n = 0 if chosen.lack else int(np.sum(wrong)), "wrong", len(wrong)
-        if guaranteed := chosen.misses[0] == number:
-            errors, of = chosen.misses[1], "may be missed by the cut-off chosen"
-            bound, name = bound_count(errors, n, delta, held.copies), CLOPPER_PEARSON
-        elif chosen.n_tested is not None:
-            bound = bound_count(errors, n, delta / chosen.n_tested, held.copies)
-            name = f"{CLOPPER_PEARSON} for {chosen.n_tested} cut-offs together"
-        else:
-            bound, name = bound_wrong(held, wrong, delta)
-        claim = Claim(self, rule.name, bound, delta, "", label=label, errors=errors, rows=n)
-        claim = replace(claim, cut_off=rule.cut_off and rule.cut_off.value, guaranteed=guaranteed)
-        if lack := chosen.lack or ("" if n else f"there are no held-out rows of class {label!r}."):
-            return claim.give_up(f"the {claim.name} of {who}", lack)
+        (of_all, together), y = share_recalls(held.problem), held.rows.y[held.order]
+        delta = of_all / together
         jointly = f"; jointly for the {together} classes with probability at least {format_level(of_all)}"
-        seen = f"holdout: {errors} of {n} previously unused rows of class {label!r} {of}"
-        says = (
-            f"the {claim.name} of {who} is {claim.says}: the probability that a new row of class {label!r} "
-            "is classified correctly, whatever the share of this class"
-        )
-        method = f"{seen}, {name}{jointly if together > 1 else ''}"
-        return claim.state(says, method, held.state_premise(self.of_counts))
+        for number in self.list_classes(held.problem):
+            label, wrong = (
+                held.problem.task.classes[number],
+                predicted.label[held.order][y == number] != number,
+            )
+            errors, of, n = 0 if chosen.lack else int(np.sum(wrong)), "wrong", len(wrong)
+            if guaranteed := chosen.misses[0] == number:
+                errors, of = chosen.misses[1], "may be missed by the cut-off chosen"
+                bound, name = bound_count(errors, n, delta, held.copies), CLOPPER_PEARSON
+            elif chosen.n_tested is not None:
+                bound = bound_count(errors, n, delta / chosen.n_tested, held.copies)
+                name = f"{CLOPPER_PEARSON} for {chosen.n_tested} cut-offs together"
+            else:
+                bound, name = bound_wrong(held, wrong, delta)
+            claim = Claim(self, rule.name, bound, delta, "", label=label, errors=errors, rows=n)
+            claim = replace(claim, cut_off=rule.cut_off and rule.cut_off.value, guaranteed=guaranteed)
+            method = f"holdout: {errors} of {n} previously unused rows of class {label!r} {of}, {name}"
+            lack = chosen.lack or ("" if n else f"there are no held-out rows of class {label!r}.")
+            method += jointly * (together > 1)
+            yield self.conclude(claim, held, method, lack)
 
     def foresee(self, problem: Problem) -> Iterator[Need]:
         """Yield how many rows of each class it takes; none where a predictive value says so."""
@@ -141,7 +136,7 @@ class Recall(Quantity):
         sizes = count_classes(table.y, table.n_classes)
         for number in self.list_classes(problem):
             label, share = table.classes[number], sizes[number] / table.n
-            yield foresee_rows(problem, self, of_all / together, label=label, share=share)
+            yield self.need(problem, delta=of_all / together, label=label, share=share)
 
 
 def share_recalls(problem: Problem) -> tuple[float, int]:
@@ -214,28 +209,24 @@ class Auc(Quantity):
     two_classes = is_binomial = True
     usual = USUAL
     needs = Output.RANK
-    measured_as = "{rate} ({part:,} of {rows:,} pairs in order)"
     rows_alone = "rows of a class"
+    states = (
+        "the AUC of {who} is {claim.says}: the probability that the score of a new row of class "
+        "{two[1]!r} is larger than that of one of class {two[0]!r} (a tie counts as an error), whatever the "
+        "shares of the classes"
+    )
+    seen = (
+        "{claim.errors} of {claim.rows} disjoint pairs of previously unused rows not in order of score, "
+        "{bound}"
+    )
+    measured_as = "{rate} ({part:,} of {rows:,} pairs in order)"
 
-    def claim(self, held: HeldOutPredictions, rule: Rule) -> Iterator[Claim]:
-        """Yield the claim, from disjoint pairs; see ``Quantity``."""
-        problem, who, score = held.problem, rule.classifier(), held.predict(rule).score
-        low, high = draw_pairs(held.rows.y, problem.draws)
-        wrong = np.asarray(~(score[high] > score[low]))  # in the order drawn
-        errors, units = int(np.sum(wrong)), len(wrong)
-        bound, name = bound_wrong(held, wrong, held.delta)
-        claim = Claim(self, rule.name, bound, held.delta, "", errors=errors, rows=units)
-        if not units:
-            yield claim.give_up(f"the AUC of {who}", "there are no held-out rows of one of the classes.")
-            return
-        more, less = (problem.task.classes[n] for n in (problem.positive, 1 - problem.positive))
-        says = (
-            f"the AUC of {who} is {claim.says}: the probability that the score of a new row of class "
-            f"{more!r} is larger than that of one of class {less!r} (a tie counts as an error), whatever the "
-            "shares of the classes"
-        )
-        seen = f"holdout: {errors} of {units} disjoint pairs of previously unused rows not in order of score"
-        yield claim.state(says, f"{seen}, {name}", held.state_premise(self.of_counts))
+    def count(self, held: HeldOutPredictions, rule: Rule) -> Counts:
+        """Return which disjoint pairs of a row of each class are not in order, in the order drawn."""
+        score = held.predict(rule).score
+        low, high = draw_pairs(held.rows.y, held.problem.draws)
+        wrong = ~(score[high] > score[low])
+        return Counts(wrong.astype(float), int(np.sum(wrong)), len(wrong))
 
     def doubt(self, claim: Claim) -> str:
         """Return a sentence if a guess, whose AUC is one half, reaches what is proven."""
@@ -246,9 +237,9 @@ class Auc(Quantity):
 
     def foresee(self, problem: Problem) -> Iterator[Need]:
         """Yield how many rows of the rarer class it takes."""
-        table, delta = problem.all_rows, problem.study.delta_of_claim
+        table = problem.all_rows
         share = min(count_classes(table.y, table.n_classes)) / table.n
-        yield foresee_rows(problem, self, delta, of=" of the rarer class", share=share)
+        yield self.need(problem, of=" of the rarer class", share=share)
 
 
 def find_cut_off(

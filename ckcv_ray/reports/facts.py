@@ -668,7 +668,7 @@ def _tell_subject(result: Certified, found: Calibration | None) -> Iterator[Fact
     required, basis = problem.required, _find_basis(c.first)
     lack = "" if required is None else c.explain_lack_of_cut_off(required)
     others = "" if quoted is not None and nothing else list_other_claims(c)
-    compared = [claim.quantity.describe(claim) for claim in c.claims if claim.quantity.reference]
+    compared = [claim.comparison for claim in c.claims if claim.quantity.reference]
     yield Fact("", describe_subject(result))
     yield Fact("required", "" if lack == c.first.statement else lack, FIRST)
     yield Fact("measured", _describe_measured(result), FIRST, measure_error(result), *basis)

@@ -295,8 +295,8 @@ def _tabulate_rules(held: HeldOutPredictions) -> Iterator[pa.Table]:
     rules = dict.fromkeys(map(held.find_rule, certification.claim))
     judges = [(rule.name, held.predict(rule), rule.ensemble(held.models)) for rule in rules]
     for name, quantity in certification.quantities.items():
-        if quantity.reference and (member := held.find_reference_model(quantity.reference)) is not None:
-            judges.append((name, held.predict_by_reference(quantity.reference), Ensemble((member,))))
+        if quantity.reference and (found := held.find_reference(quantity.reference)) is not None:
+            judges.append((name, *found[1:]))
     unit = problem.all_rows.row_units[problem.held]
     places = dict(zip(np.unique(unit).tolist(), held.order.argsort().tolist(), strict=True))
     order = [places[number] for number in unit.tolist()]

@@ -261,8 +261,8 @@ class Certified(Result):
     @property
     def decisions(self) -> tuple[Acceptance, ...]:
         """Whether what is proven meets each of the study's conditions."""
-        accepted, held = self.problem.certification.accepted, len(self.problem.order_held_units())
-        return tuple(decide(condition, self.claims, held, self.problem.has_losses) for condition in accepted)
+        accepted, has_losses = self.problem.certification.accepted, self.problem.has_losses
+        return tuple(decide(condition, self.claims, has_losses) for condition in accepted)
 
     @property
     def complete(self) -> bool:

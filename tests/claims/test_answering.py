@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from pyarrow import csv
 
 from ckcv_ray import Certified, InputError, Study, Task
-from ckcv_ray.claims.answered import explain_few_answers, fix_thresholds
-from ckcv_ray.claims.quantity import FixedSequence, Tally
+from ckcv_ray.claims.predictive import AnsweredError, FixedSequence, Tally, fix_thresholds
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.core.bounds.binomial import clopper_pearson
 from ckcv_ray.runs.result import bound_error, mark_rows
@@ -39,7 +38,7 @@ def test_the_first_threshold_is_the_most_cautious_useful_one():
 def make_tests(*counts: tuple[float, int, int]) -> FixedSequence:
     """Tests of an error of at most 5 % among rows that are answered."""
     listed = tuple(Tally(threshold, (wrong,), (rows,)) for threshold, wrong, rows in counts)
-    return FixedSequence(listed, lambda shares: shares[0] <= 0.05, 0.025)
+    return FixedSequence(listed, lambda shares: shares[0], 0.05, 0.025)
 
 
 def test_the_sequence_stops_at_its_first_failure():
@@ -56,18 +55,15 @@ def test_what_it_takes_is_said_where_nothing_passes():
     """No other seed is advised: one chosen for its result would void what is proven."""
 
     def explain(*counts: tuple[float, int, int]) -> str:
-        return explain_few_answers(400, 200, 0.05, make_tests(*counts))
+        return make_tests(*counts).explain(AnsweredError(), 400, ["answered"])
 
     said = explain((1.0, 2, 60))
-    assert "of the 60 most confident of 200 held-out rows 2 are wrong (3.33 %), which proves at most" in said
+    assert "2 of 60 answered held-out rows are wrong, which is 3.33 % measured, and proves at most" in said
     assert "new rows, none of these, assuming the same error rate" in said
     needed = make_tests((1.0, 2, 60)).count_needed()
     assert clopper_pearson(np.ceil(2 / 60 * needed).astype(int), needed, 0.025) <= 0.05
-    assert "more rows alone do not help" in explain((1.0, 10, 60))
-    assert "more rows alone do not help" in explain((1.0, 4999, 100_000))  # as good as too many
-    said = explain((0.9, 0, 0), (0.5, 3, 60))
-    assert "none of 200 held-out rows has the confidence of those that the first test would answer" in said
-    assert "seed" not in said
+    for counts in ((1.0, 10, 60), (1.0, 4999, 100_000), (0.9, 0, 0)):  # too many, as good as, none
+        assert "more rows alone are not expected to help" in explain(counts)
 
 
 def draw_rows(apart: float) -> Task:
@@ -151,7 +147,7 @@ def test_nothing_is_quoted_where_nothing_is_proven_of_what_alone_is_claimed():
     alone = run(study(claim="answered_error"), noise)
     assert alone.certificate.first.least_confidence is None
     assert not mark(alone, noise.X)[1].any()
-    assert alone.summary().startswith("Nothing can be quoted yet. Nothing can be claimed for the rows that")
+    assert alone.summary().startswith("Nothing can be quoted yet. Nothing can be claimed for the error of")
 
 
 def test_predict_marks_the_rows_answered(tmp_path, ckcv):

@@ -8,7 +8,6 @@ from claimed import SMALL, run
 from conftest import unwrap
 
 from ckcv_ray import Result, Study, Task
-from ckcv_ray.claims.certificate import Constants
 from ckcv_ray.errors import ceil_percent
 
 CONSTANT = SMALL.replace(C=(1e-3,), gamma=(1e-3,), k=3)  # too little weight on the rows to learn anything
@@ -39,7 +38,7 @@ def test_a_constant_winner_and_a_worthless_bound_are_pointed_out_once(constant: 
     assert shown.count(NOTHING_LEARNED) == shown.count(WORTHLESS) == 1
     assert constant.summary().startswith("Nothing can be quoted yet. The bound")
     assert constant.summary().count("CAUTION") == 1
-    assert constant.certificate.constants["members"] == (1,) * 5
+    assert constant.certificate.constants["members"] == [1] * 5
     assert constant.certificate.constant
 
 
@@ -48,9 +47,9 @@ def test_a_bound_equal_to_the_baseline_says_nothing(constant: Result) -> None:
     claim = replace(certificate.first, bound=0.2)
     less = replace(claim, bound=float(np.nextafter(0.2, 0)))
     assert (certificate.is_worthless(claim), certificate.is_worthless(less)) == (True, False)
-    clause = "always predicting 'well' is wrong on 20.00 % of the learning rows"
+    clause = "against 20.00 %, the error of always predicting 'well' on the learning rows"
     assert certificate.compare(less) == clause
-    assert certificate.compare(claim) == f"{clause}, so this says nothing beyond it"
+    assert certificate.compare(claim) == f"{clause}, and that this is better is not proven"
 
 
 @pytest.mark.parametrize(
@@ -66,7 +65,7 @@ def test_a_bound_equal_to_the_baseline_says_nothing(constant: Result) -> None:
 def test_models_that_are_no_better_than_a_constant_are_pointed_out(
     constant: Result, members: tuple[int | None, ...], refit: int | None, said: list[str]
 ) -> None:
-    certificate = replace(constant.certificate, constants=Constants(members=members, refit=refit))
+    certificate = replace(constant.certificate, constants={"members": members, "refit": refit})
     found = certificate.describe_constants()
     assert [one[: len(start)] for one, start in zip(found, said, strict=True)] == said
 

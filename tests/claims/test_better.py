@@ -67,7 +67,7 @@ def test_a_learner_that_is_no_worse_is_not_expected_to_be_beaten_by_more_rows() 
     study = STUDY.replace(learner="tree,constant", claim="better:constant,better:tree", k=(3,))
     result = run(study, Task.of(RNG.normal(size=(60, 2)), np.arange(60) % 4 == 0))
     statements = [claim.statement for claim in result.certificate.claims if claim.quantity.reference]
-    own = [said for said in statements if said.startswith("Nothing can be claimed for a comparison with ")]
+    own = [said for said in statements if said.startswith("Nothing can be claimed for the share of wins")]
     assert len(own) == 1
     assert own[0].endswith("it is the learner that was selected.")
     (said,) = set(statements) - set(own)

@@ -12,8 +12,16 @@ from hypothesis import strategies as st
 from ckcv_ray import Study, Task
 from ckcv_ray.claims.certify import list_needs
 from ckcv_ray.claims.judged import HeldOutPredictions
-from ckcv_ray.claims.predictive import Npv, Ppv, count_cut_offs, explain_lack, fix_cut_offs, try_cut_offs
-from ckcv_ray.claims.quantity import FixedSequence, Tally, read_quantity
+from ckcv_ray.claims.predictive import (
+    FixedSequence,
+    Npv,
+    Ppv,
+    Tally,
+    count_cut_offs,
+    fix_cut_offs,
+    try_cut_offs,
+)
+from ckcv_ray.claims.quantity import read_quantity
 from ckcv_ray.claims.rules import orient_scores
 from ckcv_ray.core.bounds.binomial import clopper_pearson
 from ckcv_ray.runs.result import mark_rows
@@ -26,7 +34,7 @@ scores = st.lists(st.integers(-4, 4).map(float), min_size=1, max_size=80)
 def make_tests(missed: int, flagged: int, rows: tuple[int, int] = (200, 1000)) -> FixedSequence:
     """A test of a PPV of at least 30 % at one cut-off."""
     counts = (Tally(0.0, (missed, flagged), rows),)
-    return FixedSequence(counts, lambda wrong: PPV.compute_wrong(wrong) >= 0.3, 0.025)
+    return FixedSequence(counts, PPV.find_risk, 0.7, 0.025)
 
 
 @given(scores, st.integers(0, 1), st.sampled_from([PPV, NPV]), st.randoms(use_true_random=False))
@@ -52,13 +60,14 @@ def test_each_recall_behind_a_value_has_half_of_its_delta():
 
 
 def test_what_it_takes_is_said_where_nothing_passes():
-    def explain(n: int, missed: int, flagged: int) -> str:
-        return explain_lack(n, PPV, 0.3, make_tests(missed, flagged))
+    def explain(missed: int, flagged: int) -> str:
+        return make_tests(missed, flagged).explain(PPV, 2400, ["positive", "other"])
 
-    said = explain(2400, 60, 5)
-    assert "at the first of 1 cut-offs 140 of 200 positive held-out rows are flagged, and 5 of 1,000" in said
-    assert "new rows, none of these, assuming the same error rate" in explain(2400, 60, 15)
-    assert "more rows alone do not help, since what is measured there" in explain(9, 60, 90)
+    said = explain(60, 20)
+    assert "at the first of 1 thresholds 60 of 200 positive and 20 of 1,000 other held-out rows are" in said
+    assert "new rows, none of these, assuming the same error rate" in said
+    assert "more rows alone are not expected to help" in explain(60, 90)
+    assert explain(60, 5) == ""
     assert make_tests(0, 15, rows=(0, 1000)).count_needed() is None
 
 
@@ -103,7 +112,7 @@ def test_nothing_is_flagged_where_nothing_is_proven():
     _, (_, lack) = mark_rows(result, noise.X, rule, rule.predict(result.models, noise.X))
     assert lack.startswith("no column flag: Nothing can be claimed")
     assert "no cut-off is chosen, since for none the PPV at" in sensitivity.statement
-    assert "more rows alone do not help" in ppv.statement
+    assert "more rows alone are not expected to help" in ppv.statement
     assert "add up to" not in " ".join(result.certificate.list_cautions())
     alone = run(study(require="ppv:0.05>=0.2", positive=None), noise)
     assert alone.intervals == []
@@ -118,7 +127,7 @@ def test_a_plan_says_how_many_positives_it_takes():
     rows = f"{value.needed} held-out rows (33.33 % of class 'ill'), none of them wrong"
     assert line.startswith(f"  at least 30.00 %: not before {rows}")
     few, enough = (
-        Ppv(0.05).compute_wrong(clopper_pearson([0, 0], [n // 3, n - n // 3], 0.0125 / 2))
+        1 - Ppv(0.05).find_risk(clopper_pearson([0, 0], [n // 3, n - n // 3], 0.0125 / 2))
         for n in (value.needed - 1, value.needed)
     )
     assert few < 0.3 <= enough

@@ -12,10 +12,9 @@ from nearest_centroid import NearestCentroid  # registers it
 from quantity_contract import Law, QuantityContract, Row
 
 from ckcv_ray import InputError, Study, Task
-from ckcv_ray.claims.answered import count_answered
 from ckcv_ray.claims.judged import HeldOutPredictions
-from ckcv_ray.claims.predictive import count_cut_offs
-from ckcv_ray.claims.quantity import Claim, FixedSequence
+from ckcv_ray.claims.predictive import FixedSequence, count_answered, count_cut_offs
+from ckcv_ray.claims.quantity import Claim
 from ckcv_ray.claims.rules import CutOff
 from ckcv_ray.core.quantities import QUANTITIES, list_quantities
 from ckcv_ray.learners.choice import PreparedModel
@@ -172,7 +171,7 @@ class TestAuc(OfClasses):
     units = 5
     ordered = True
     perfect = (0, 0, 0, 1, 1)
-    lack = "there are no held-out rows of one of the classes."
+    lack = "and nothing can be counted."
 
     def find_risk(self, claim: Claim, law: Law) -> float:
         of = [
@@ -213,15 +212,13 @@ class TestPpvRequired(OfClasses):
     worse = ((3, 4),)
     units = 8
     perfect = (0, 0, 0, 0, 2, 2, 2, 2)
-    lack = "of 2 cut-offs "
+    lack = "of 2 thresholds "
     refused = r"^require=ppv:0.5>=0.55 takes [0-9,]+ held-out rows \([0-9.]+ % of class 1\) at least"
 
     def add(self, held: HeldOutPredictions, rows: Sequence[Row]) -> None:
         score, y = (np.array(values) for values in zip(*((row.score, row.y) for row in rows), strict=True))
         counts = count_cut_offs(score, y, (CutOff(2.0, 1), CutOff(1.0, 1)))
-        tests = FixedSequence(
-            counts, lambda wrong: self.quantity.compute_wrong(wrong) >= 0.55, held.delta / 2
-        )
+        tests = FixedSequence(counts, self.quantity.find_risk, 0.45, held.delta / 2)
         held.make_once((str(self.quantity), REFIT), lambda: tests)
 
 
@@ -239,7 +236,7 @@ class OfAnswered(QuantityContract):
     def add(self, held: HeldOutPredictions, rows: Sequence[Row]) -> None:
         confidence, wrong = np.array([(abs(row.score), row.y != row.predicted) for row in rows]).T
         counts = count_answered(confidence, wrong.astype(bool), np.array([3.0, 2.0, 0.0]))
-        tests = FixedSequence(counts, lambda shares: shares[0] <= 0.5, held.delta / 2)
+        tests = FixedSequence(counts, lambda shares: shares[0], 0.5, held.delta / 2)
         held.make_once(("answered", REFIT), lambda: tests)
 
     def find_risk(self, claim: Claim, law: Law) -> float:
@@ -394,13 +391,23 @@ REFUSED: list[tuple[Any, ...]] = [
         for option in CHOOSING[1:]
     ),
     ({"claim": "better"}, "claim='better' takes the label of a learner that the winner is compared with"),
-    (BETTER | {"claim": "better:forest"}, r"is none of the learners of the study \(svm, linear\): add it to"),
-    ({"claim": "better:linear"}, "and linear is the only one: name several, such as"),
+    (
+        BETTER | {"claim": "better:forest"},
+        "with forest, and the learners of the study are svm, linear: ",
+    ),
+    (
+        {"claim": "better:linear"},
+        "with linear, and the learners of the study are linear: name",
+    ),
     (BETTER | {"claim": "better:svm", "search": "budget"}, "a search within a budget may leave open: choose"),
     ({"claim": "weighted_error"}, "takes the largest weight that a new row can have: write"),
     ({"claim": "weighted_error:-1"}, "claim=weighted_error:-1: '-1' is no positive number"),
-    ({"claim": "weighted_error:3"}, "and there are none: name their column with --weight"),
-    ({"claim": "weighted_error:2"}, "no weight is above 2, and 'weight' has 3 in row 2", "weights"),
+    ({"claim": "weighted_error:3"}, "is of rows that have weights: name their column with --weight"),
+    (
+        {"claim": "weighted_error:2"},
+        "nothing weighs more than 2, and .weight. has 3: state",
+        "weights",
+    ),
     ({"claim": "weighted_error:3"}, "counts rows as independent, which rows of", "weighted groups"),
     (NUMBERS | {"claim": "weighted_error:3"}, "^claim=weighted_error:3 is for classes", "weighted numbers"),
 ]

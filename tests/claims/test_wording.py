@@ -86,7 +86,7 @@ def test_a_column_that_gives_the_target_away_is_a_caution_of_the_certificate(tmp
     study = Study.of(learner="naive_bayes", k=(3,), n_splits=3, certify="holdout")
     task = Task.of(pa.table({"age": X[:, 0], "bwt\x1b": X[:, 1]}), low)
     result = run(study, task, out=tmp_path / "run")
-    caution = "Column 'bwt\\x1b' gives the target away: would it be known for a new row?"
+    caution = "Columns that give the target away, unless known for a new row: 'bwt\\x1b'."
     assert caution in result.certificate.list_cautions()
     assert result.summary().startswith("Quote with CAUTION")
     assert load_run(tmp_path / "run").certificate == result.certificate
