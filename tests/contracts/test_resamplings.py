@@ -232,14 +232,14 @@ def test_resamplings_are_named_by_text():
 
 TEXTS = {
     "tenfold": "is not known: expected holdout:0.3, kfold:10",
-    "complete:5": "more values than complete takes",
+    "complete:5": "is not known: expected",
     "time:5:-1": "gap=-1",
     "time:0": "times=0",
     "kfold:1": "folds=1",
-    "kfold:ten": "'ten' is no number",
-    "kfold:2.5": "folds=2.5",
+    "kfold:ten": "is not known: expected",
+    "kfold:2.5": "is not known: expected",
     "holdout:1.5": "share=1.5 is not a share",
-    "repeated_kfold:10:5": "'10:5' is no number",
+    "repeated_kfold:10:5": "is not known: expected",
 }
 FEW_UNITS = [
     (KFold(20), "kfold:20 has more folds than the 12 units"),
@@ -253,8 +253,8 @@ FEW_UNITS = [
 ]
 PAIRS = [
     ([], "gives no splits"),
-    ([([0, 1], [1, 2])], "fits on row 1 and scores it"),
-    ([([0, 1], [])], "none to score"),
+    ([([0, 1], [1, 2])], "scores 2, of which it fits on 1"),
+    ([([0, 1], [])], "fits on 2 rows and scores 0"),
     ([([0, 12], [1])], "row numbers from 0 to 11"),
     ([([0.5], [1])], "row numbers from 0 to 11"),
 ]

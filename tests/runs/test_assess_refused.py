@@ -61,8 +61,8 @@ REFUSED = [
     no("name row 200, and there are 95 rows", resampling=Splits.of([([0, 1], [200])], 300)),
     no("leave groups out", resampling=Splits.of([([0, 1], [2])], 3), groups=PAIRS),
     no("a splitter such as", resampling=KFold),
-    no("expected rows to fit and rows to score", resampling=Own((1, 2, 3))),
-    no("the splitter raised ValueError", resampling=GroupKFold(3)),
+    no("or pairs of rows to fit and rows to score", resampling=Own((1, 2, 3))),
+    no("rows to score .ValueError", resampling=GroupKFold(3)),
     # options
     no("seed=-1", seed=-1),
     no("cv is called resampling here", cv=3),
@@ -72,7 +72,7 @@ REFUSED = [
     no("keeps groups whole in kfold and repeated_kfold, not in subsampling", STRATIFIED,
        resampling="subsampling:5:0.3", groups=THREES),
     no("not in nested", STRATIFIED, resampling="nested_halves:5", groups=THREES, select_by="zero_one"),
-    no("so no fold takes the rest: leave it out, or choose kfold:4", STRATIFIED, resampling="kfold:4:last"),
+    no("stratify is for .*, not kfold:4:last", STRATIFIED, resampling="kfold:4:last"),
     no("stratify is for .*, not drawn_folds", STRATIFIED, resampling="drawn_folds:4"),
     # estimates that need means over rows
     no("means over rows, and auc is none: choose from zero", PLUS, measure="auc"),

@@ -8,11 +8,11 @@ select set is empty, and what is fitted on ``train`` is scored on ``estimate``.
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
-from typing import Any, ClassVar, NamedTuple, Self, cast
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -127,7 +127,6 @@ class Resampling(HasOptions, ABC):
         name: its name in files, and the first word of its text.
         in_text, separator: the fields whose values may follow in its text, as in repeated_kfold:10x5, and
             what separates them.
-        words: the words that may end its text, and the fields that each sets.
         selects: whether its splits have a select set, for a certification; else they are scored alone.
         k: numbers of folds requested, ascending; None for 3 .. n, "auto" for those that suit the number of
             units, and empty where they are not varied.
@@ -143,7 +142,6 @@ class Resampling(HasOptions, ABC):
     name: ClassVar[str]
     in_text: ClassVar[tuple[str, ...]] = ()
     separator: ClassVar[str] = ":"
-    words: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     selects: ClassVar[bool] = False
     names_rows: ClassVar[bool] = False
     undrawn: ClassVar[str] = NOT_DRAWN
@@ -156,10 +154,9 @@ class Resampling(HasOptions, ABC):
 
     def __str__(self) -> str:
         """Return it as text such as kfold:10, without what has no place there."""
-        values = [value for name in self.in_text if (value := getattr(self, name)) != 0]  # a gap of 0 is none
-        parts = [f"{value:g}" if isinstance(value, float) else str(value) for value in values]
-        for word, fields in self.words.items():
-            parts += [word] * all(getattr(self, name) == value for name, value in fields.items())
+        values = [getattr(self, name) for name in self.in_text]
+        said = [value for value in values if value not in (0, "spread")]  # no gap; the usual remainder
+        parts = [f"{value:g}" if isinstance(value, float) else str(value) for value in said]
         return f"{self.name}:{self.separator.join(parts)}" if parts else self.name
 
     @abstractmethod
@@ -263,19 +260,18 @@ class Splits(Resampling):
         """Take pairs of rows to fit and rows to score, of n rows.
 
         Raises:
-            InputError: there are none, a number is no row, or a row is in both parts of a split.
+            InputError: there are none, a number is no row, or a split does not fit on some and score others.
         """
         sets = tuple(Split(_check_rows(train, n), EMPTY, _check_rows(score, n)) for train, score in pairs)
+        for number, (train, _, score) in enumerate(sets):
+            both = len(np.intersect1d(train, score))
+            if both or not (len(train) and len(score)):
+                raise InputError(
+                    f"split {number} of the splitter fits on {len(train)} rows and scores {len(score)}, of "
+                    f"which it fits on {both}: expected rows to fit, and other rows to score"
+                )
         if not sets:
             raise InputError("the splitter gives no splits")
-        for number, split in enumerate(sets):
-            if not (len(split.train) and len(split.estimate)):
-                raise InputError(f"split {number} of the splitter has no rows to fit, or none to score")
-            if len(both := np.intersect1d(split.train, split.estimate)):
-                raise InputError(
-                    f"split {number} of the splitter fits on row {both[0]} and scores it: its parts overlap "
-                    f"in {len(both)} rows, and no error measured on them is one on new rows"
-                )
         parts = chain.from_iterable((split.train, split.estimate) for split in sets)
         content = b"".join(len(part).to_bytes(8, "little") + part.astype("<i8").tobytes() for part in parts)
         return cls(sets, hashlib.sha256(content).hexdigest())
@@ -296,24 +292,22 @@ def take_splits(resampling: object, X: object, y: ArrayLike, groups: ArrayLike |
     """Return the splits of a splitter, or of pairs of rows; None if the resampling is neither.
 
     Raises:
-        InputError: the splitter raises, or gives something else than pairs of rows.
+        InputError: it is something else, or the splitter raises.
     """
     if resampling is None or isinstance(resampling, str | Resampling):
         return None
-    split = getattr(resampling, "split", None)
-    if isinstance(resampling, type) or not (split or isinstance(resampling, Iterable)):
+    given: Any = resampling
+    try:
+        return Splits.of(
+            given.split(X, y, groups) if hasattr(given, "split") else given, len(as_array("y", y))
+        )
+    except InputError:
+        raise
+    except Exception as error:  # of any kind: it is code of the user's
         raise InputError(
             f"resampling={quote(resampling)}: expected text such as 'kfold:10', a splitter such as "
-            "KFold(10), or a list of pairs: the rows to fit and the rows to score"
-        )
-    try:
-        pairs: list[Any] = list(split(X, y, groups) if split else cast("Iterable[object]", resampling))
-    except Exception as error:  # of any kind: it is code of the user's
-        raise InputError(f"the splitter raised {type(error).__name__}: {error}") from error
-    for number, pair in enumerate(pairs):
-        if not (isinstance(pair, tuple | list) and len(pair) == 2 and all(map(np.ndim, pair))):
-            raise InputError(f"split {number} is {quote(pair)}: expected rows to fit and rows to score")
-    return Splits.of(pairs, len(as_array("y", y)))
+            f"KFold(10), or pairs of rows to fit and rows to score ({type(error).__name__}: {error})"
+        ) from error
 
 
 def _check_rows(part: ArrayLike, n: int) -> Index:

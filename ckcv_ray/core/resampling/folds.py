@@ -3,13 +3,12 @@
 Here is also what text names: any resampling, and two that are made of others.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
-from inspect import signature
 from math import inf
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar, cast
 
 import numpy as np
 
@@ -65,8 +64,7 @@ class KFold(Folds):
     """
 
     name: ClassVar[str] = "kfold"
-    in_text: ClassVar[tuple[str, ...]] = ("folds",)
-    words: ClassVar[Mapping[str, Mapping[str, Any]]] = {"last": {"remainder": "last"}}
+    in_text: ClassVar[tuple[str, ...]] = ("folds", "remainder")
     undrawn: ClassVar[str] = ""
     stratifies_groups = True
 
@@ -382,9 +380,9 @@ RESAMPLINGS: dict[str, Any] = {
     )
 }
 CERTIFIABLE = {name: kind for name, kind in RESAMPLINGS.items() if kind.selects}
-NESTED: dict[str, Callable[..., NestedSplits]] = {
-    "nested_halves": lambda k=5: NestedSplits(KFold(k), drawn.SingleSplit(0.5)),
-    "nested": lambda outer=5, inner=5: NestedSplits(KFold(outer), KFold(inner)),
+NESTED: dict[str, tuple[Callable[..., NestedSplits], int]] = {  # with how many numbers may follow the name
+    "nested_halves": (lambda k=5: NestedSplits(KFold(k), drawn.SingleSplit(0.5)), 1),
+    "nested": (lambda outer=5, inner=5: NestedSplits(KFold(outer), KFold(inner)), 2),
 }
 FORMS = (
     "holdout:0.3, kfold:10, kfold:4:last, repeated_kfold:10x5, drawn_folds:10, time:5, time:5:2, "
@@ -409,31 +407,22 @@ def parse_resampling(text: str) -> Resampling:
         InputError: it names none, or a value is out of range.
     """
     name, _, rest = text.strip().partition(":") if isinstance(text, str) else ("", "", "")
-    kind = RESAMPLINGS.get(name)
-    make: Any = NESTED.get(name, kind)
-    if make is None or make is Splits:
-        raise InputError(
-            f"resampling={quote(text)} is not known: expected {FORMS}; with a certification "
-            f"{', '.join(CERTIFIABLE)}{suggest(name, RESAMPLINGS)}"
-        )
+    kind: Any = RESAMPLINGS.get(name)
+    make, most = NESTED.get(name, (kind, 0))
+    fields = [options(kind)[field].metadata["option"] for field in kind.in_text] if kind else []
+    reads = [int] * most or [field.kind for field in fields]
     words = rest.split(kind.separator if kind else ":") if rest else []
-    fields = kind.words.get(words[-1], {}) if kind and words else {}
-    words = words[:-1] if fields else words
-    if len(words) > len(signature(make).parameters if name in NESTED else make.in_text):
-        raise InputError(f"resampling={text!r} has more values than {name} takes: expected {FORMS}")
     try:
-        parse = str if kind is ColumnFolds else _parse_number
-        resampling: Resampling = make(*map(parse, words), **fields)
+        if make not in (None, Splits) and len(words) <= len(reads):
+            return cast(Resampling, make(*(read(word) for read, word in zip(reads, words, strict=False))))
     except InputError as error:
         raise InputError(f"resampling={quote(text)}: {error}") from None
-    return resampling
-
-
-def _parse_number(word: str) -> float:
-    try:
-        return int(word) if word.strip().lstrip("+-").isdigit() else float(word)
-    except ValueError:
-        raise InputError(f"{word!r} is no number: expected a resampling such as {FORMS}") from None
+    except ValueError:  # of a word that is no number
+        pass
+    raise InputError(
+        f"resampling={quote(text)} is not known: expected {FORMS}; with a certification "
+        f"{', '.join(CERTIFIABLE)}{suggest(name, RESAMPLINGS)}"
+    )
 
 
 def add_strata(resampling: Resampling) -> Resampling:
@@ -444,12 +433,7 @@ def add_strata(resampling: Resampling) -> Resampling:
     """
     if isinstance(resampling, NestedSplits):
         return NestedSplits(add_strata(resampling.outer), add_strata(resampling.inner))
-    if "stratify" not in options(resampling):
+    if "stratify" not in options(resampling) or getattr(resampling, "remainder", "spread") != "spread":
         able = [name for name, kind in RESAMPLINGS.items() if "stratify" in options(kind)]
-        raise InputError(f"stratify is for {', '.join(able)}, not {resampling.name}: leave it out")
-    if isinstance(resampling, KFold) and resampling.remainder == "last":
-        raise InputError(
-            "stratify deals rows to the folds in turn, so no fold takes the rest: leave it out, or choose "
-            f"kfold:{resampling.folds}"
-        )
+        raise InputError(f"stratify is for {', '.join(able)}, not {resampling}: leave it out")
     return replace(resampling, stratify=True)  # type: ignore[type-var]
