@@ -257,27 +257,6 @@ def with_model(member: Member, model: Any, problem: Problem, scored: TestRows) -
     return Member(member.k, member.split, model, totals, count_classes(scored.y, n_classes))
 
 
-def swap_labels(out: Path, into: Path) -> None:
-    """Make a folder in which the labels are what the models of a run predict, and everything fits that."""
-    folder, other = RunFolder(out), RunFolder(into)
-    before, execution = folder.problem(), folder.execution()
-    models, leader = read_result(folder, before).models, position(out)
-    labels = models.best.vote(before.all_rows.X).label
-    problem = Problem.of(before.study, replace(before.all_rows, y=labels))
-    scored = [
-        (member, problem.task.take_test_rows(rows(problem, member)[1])) for member in models.best.members
-    ]
-    best = Ensemble(tuple(with_model(m, m.model, problem, by) for m, by in scored))
-    records = np.concatenate([found for found, _ in Log(folder.files, before).read()])
-    with_errors_of(best, leader)(records)
-    records["totals"][of(records, leader) & ~records["estimate"]] = 0
-    other.acquire()
-    other.begin(problem)
-    Log(other.files, problem).append(records, [])
-    seal(other, problem, execution, ensemble=best)
-    other.release()
-
-
 def fitted(problem: Problem, leader: Leader) -> Ensemble:
     """The ensemble of a leader."""
     splits = range(problem.sizes[leader.size].n_splits)

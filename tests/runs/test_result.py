@@ -1,15 +1,10 @@
 """What a result says: its figures, its tables, and itself in words and in a notebook."""
 
-import html
-import re
-import sys
-
 import numpy as np
 import pandas as pd
 import pytest
 from alike import SMALL
-from conftest import blobs, unwrap
-from forgery import STUDY, TASK
+from conftest import blobs
 from sklearn.metrics import accuracy_score, r2_score
 
 import ckcv_ray
@@ -65,17 +60,7 @@ def test_every_fold_size_has_one_row_with_its_own_best_where_it_is_reported() ->
     shown = {k for k, row in rows.items() if row["setting"] is not None}
     assert shown == {result.k, 40}
     assert (rows[result.k]["state"], rows[result.k]["setting"]) == ("winner", result.setting)
-    lines = {line[:6] for line in result.summary(details=True).splitlines()}
-    assert {"k = 41", "k = 40"} & lines == {"k = 41"}
     assert all(row["lower_bound"] <= (row["l_ms"] or 1) for row in rows.values())
-
-
-def test_without_pandas_a_frame_is_refused_with_what_to_do(
-    result: Result, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(InputError, match=r"pip install pandas, or use \.table"):
-        result.to_frame()
 
 
 def test_a_winner_on_the_edge_of_a_grid_is_pointed_out() -> None:
@@ -97,27 +82,16 @@ LABELS = {
     "markup": ("<script>alert(1)</script>", '"it\'s" & <b>'),
     "truth": (False, True),
     "numbers": (0.5, 2.5),
-    "whole numbers": (-1, 1),
 }
 
 
 @pytest.mark.parametrize("kind", LABELS)
-def test_labels_of_any_kind_are_told_as_they_are(kind: str) -> None:
+def test_labels_of_any_kind_are_told_as_they_are_and_are_no_markup(kind: str) -> None:
     task = blobs(60)
     result = run(task=Task.of(task.X, np.array(LABELS[kind])[task.y]))
     assert all(f"{label!r} " in result.summary(details=True) for label in result.task.classes)
     assert set(result.predict(task.X).tolist()) == set(LABELS[kind])
-
-
-def test_a_notebook_shows_the_summary_and_no_markup_of_the_datas() -> None:
-    task = blobs(60)
-    result = run(task=Task.of(task.X, np.array(LABELS["markup"])[task.y]))
-    shown = result._repr_html_()
-    assert "<script" not in shown
-    assert "&lt;script&gt;" in shown
-    text = unwrap(html.unescape(re.sub(r"<[^>]*>", " ", shown)))
-    for line in unwrap(result.summary()).split(". "):
-        assert all(word in text for word in line.split())
+    assert "<script" not in result._repr_html_()
 
 
 # Predictions
@@ -160,18 +134,6 @@ def test_scores_without_a_model_score_nothing() -> None:
     assert kept.score(rows.X, rows.y) == accuracy_score(rows.y, kept.predict(rows.X))
     with pytest.raises(InputError, match="there is no model to predict by"):
         ckcv_ray.evaluate(rows.X, rows.y, **options).score(rows.X, rows.y)
-
-
-def test_what_an_exhaustive_run_says_of_each_candidate_is_the_mean_of_its_bounds() -> None:
-    study = STUDY.replace(exhaustive=True)
-    result, criterion = run_job(Job(study, TASK), SERIAL), MeanBound()
-    rows = result.candidates.to_pylist()
-    assert len(rows) == 2 * 4
-    assert all(row["splits"] == 3 and row["l_ms"] == row["lower_bound"] for row in rows)
-    assert all(row["l_ee"] is not None for row in rows)
-    assert min(row["l_ms"] for row in rows) == result.certificate.l_ms
-    worst = criterion.value(np.array([[0, 8]]), 8)[0]
-    assert all(criterion.least(row["n_select"]) <= row["l_ms"] <= worst for row in rows)
 
 
 def test_what_a_race_says_of_a_beaten_candidate_is_the_shortest_proof() -> None:

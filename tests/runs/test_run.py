@@ -14,12 +14,11 @@ from conftest import blobs, snapshot
 
 from ckcv_ray import Execution, Job, TestRows, run
 from ckcv_ray.engine import backend, forecast, queue
-from ckcv_ray.engine.backend import SERIAL as ONE
 from ckcv_ray.engine.backend import SerialBackend
 from ckcv_ray.engine.evaluate import WARM_ROWS
 from ckcv_ray.errors import InputError, StoreError
 from ckcv_ray.learners.svm import trainer
-from ckcv_ray.runs.run import check_job, run_job, run_many, run_work
+from ckcv_ray.runs.run import run_job, run_many
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.tables.task import Task
 
@@ -105,19 +104,6 @@ def test_test_rows_are_measured_on_a_finished_run_too(tmp_path: Path) -> None:
     assert first["digest"] == rows.digest
     assert before.items() <= snapshot(tmp_path).items()
     assert measure("tested", others) != first
-
-
-def test_the_folder_of_a_run_is_where_it_was_when_it_was_asked_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Whatever directory the process is in later, as where a worker has another one."""
-    monkeypatch.chdir(tmp_path)
-    work = check_job(Job(SMALL, blobs(60), "run"))
-    (tmp_path / "elsewhere").mkdir()
-    monkeypatch.chdir(tmp_path / "elsewhere")
-    run_work(work, opened=ONE)
-    assert (tmp_path / "run" / "manifest.json").exists()
-    assert not list((tmp_path / "elsewhere").iterdir())
 
 
 def test_every_argument_that_is_an_array_is_left_as_it_was() -> None:

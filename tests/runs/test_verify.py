@@ -25,7 +25,6 @@ from forgery import (
     altered,
     column,
     fit_on,
-    fitted,
     forge,
     of,
     position,
@@ -35,7 +34,6 @@ from forgery import (
     rewrite_json,
     rewrite_run,
     stored,
-    swap_labels,
     with_errors_of,
 )
 from moved import last_place, moved
@@ -126,23 +124,6 @@ def without(file: str) -> Edit:
 def stray(out: Path) -> None:
     shutil.copy(out / "ensemble" / "model-00000.pkl", out / "ensemble" / "model-00099.pkl")
     reseal(out)
-
-
-def members(change: Callable[[Any, Any], Any]) -> Edit:
-    """Change every model of F*, with errors and a log that agree."""
-
-    def edit(out: Path) -> None:
-        problem, ensemble = stored(out)
-        forged = Ensemble(tuple(change(problem, member) for member in ensemble.members))
-        rewrite_run(out, with_errors_of(forged, position(out)), forged)
-
-    return edit
-
-
-def of_another_setting(out: Path) -> None:
-    problem, leader = stored(out)[0], position(out)
-    other = fitted(problem, leader._replace(step=leader.step - 1 if leader.step else 1))
-    rewrite_run(out, with_errors_of(other, leader), other)
 
 
 def of_another_split(out: Path) -> None:
@@ -236,13 +217,6 @@ def seen_all(problem: Any, models: Models) -> Models:
     return replace(models, refit=of_single(models.refit, lambda _: full.model))
 
 
-def swapped(out: Path) -> None:
-    """Labels that are what the models predict."""
-    swap_labels(out, out.with_name("swapped"))
-    shutil.rmtree(out)
-    out.with_name("swapped").rename(out)
-
-
 def lucky(out: Path) -> None:
     """Another candidate than the winner: sound models of it, and a log that selects it."""
     leader = position(out)
@@ -265,16 +239,6 @@ def failed(out: Path) -> None:
     rewrite_run(out, keep=keep, failures=failures)
 
 
-def unbeaten(out: Path) -> None:
-    """A log with other counts of a candidate that loses all the same."""
-    leader = position(out)
-
-    def edit(records: Records) -> None:
-        records["totals"][~of(records, leader) & ~records["estimate"] & (records["split"] == 0)] += 1
-
-    rewrite_run(out, edit)
-
-
 def better(out: Path) -> None:
     def edit(records: Records) -> None:
         records["totals"][records["size"] == 0, 0] *= 0.1
@@ -282,22 +246,16 @@ def better(out: Path) -> None:
     rewrite_run(out, edit)
 
 
-def lost(out: Path) -> None:
-    """A learner that has no score on a split is not compared: so its rivals look better."""
-    keep = lambda records: records[(records["path"] > 0) | (records["split"] > 0)]  # noqa: E731
-    rewrite_run(out, keep=keep, failures=[Failure(False, 0, 0, 0, 0, 1, "MemoryError: no room")])
-
-
 def from_elsewhere(out: Path) -> None:
     rewrite_json(out, ACCOUNT, put(environment__processor=ANOTHER))
 
 
-def offset(problem: Any, member: Any) -> Any:
-    return altered(member, problem, offset=member.model.offset + 0.1)
-
-
 def ulp(value: float) -> float:
     return value * (1 + 1e-12)
+
+
+def other(value: Any) -> Any:
+    return 1 - value
 
 
 class Case(NamedTuple):
@@ -318,25 +276,24 @@ CASES = {
     ),
     "no judged rows": Case("held", without(JUDGED_ROWS), DIFFERS, f"{JUDGED_ROWS} is missing"),
     "a better bound": Case("paper", every(CANDIDATES, "l_ms", lambda x: x / 2), DIFFERS, "l_ms."),
-    "another state": Case(
-        "paper", every(CANDIDATES, "state", lambda x: x.replace("beaten", "tied")), DIFFERS, "state."
-    ),
     "a claim": Case(
         "held",
         lambda out: rewrite_json(out, CERTIFICATE, lambda c: c["claims"][0].update(bound=0.01) or c),
         DIFFERS,
         f"{CERTIFICATE}: claims.0.bound is 0.01, made again it is",
     ),
-    "a sentence": Case(
-        "paper",
-        lambda out: rewrite_json(
-            out, CERTIFICATE, lambda c: c["statements"].__setitem__(0, "luck " * 1000) or c
-        ),
-        DIFFERS,
-        f"{CERTIFICATE}: statements.0",
-    ),
     "a digest": Case("held", written(CERTIFICATE, digests__data="0" * 64), DIFFERS, "digests.data"),
     "a figure": Case("folds", written(SUMMARY, run_id="0" * 12), DIFFERS, f"{SUMMARY}: run_id"),
+    **{
+        f"a cell of {file}": Case(kind, cell(file, name, change), DIFFERS, f"{file}: {name}.0")
+        for kind, file, name, change in (
+            ("held", JUDGED_ROWS, "loss", other),
+            ("kept", HELD_OUT, "prediction", other),
+            ("kept", SPLITS, "row", lambda x: (x + 1) % N),
+            ("folds", SETTINGS, "rank", lambda x: x + 1),
+            ("nested", SCORES, "zero_one", lambda x: x + 1),
+        )
+    },
     "a stray pickle": Case("paper", stray, DIFFERS, "model-00099.pkl is not the pickle of any model"),
     "a pickle": Case(
         "paper",
@@ -351,14 +308,9 @@ CASES = {
     "lower counts": Case(
         "paper", every(MODELS, "errors", lambda x: [0, 0]), DIFFERS, "its k or its counts are not"
     ),
-    "lower losses": Case(
-        "visits", every(MODELS, "loss", lambda x: x / 2), DIFFERS, "its k or its counts are not"
-    ),
     "another offset": Case("paper", every(MODELS, "offset", lambda x: x + 9), DIFFERS, FORGED),
     # whole runs that agree with themselves
     "nothing": Case("paper", rewrite_run, SAME),
-    "offsets": Case("paper", members(offset), DIFFERS, FORGED),
-    "another setting": Case("paper", of_another_setting, DIFFERS, FORGED),
     "another split": Case("paper", of_another_split, DIFFERS, "model of split 0: " + FORGED),
     "the model of all rows": Case("held vote", models_of(seen_all), DIFFERS, "model refit: " + FORGED),
     "the model of all rows, elsewhere": Case(
@@ -381,10 +333,6 @@ CASES = {
         f"forged elsewhere, {kind}": Case(kind, lambda out: forge(out, ANOTHER), ELSEWHERE, "fitted again, ")
         for kind in ("paper", "held", "prices")
     },
-    **{
-        f"swapped labels, {kind}": Case(kind, swapped, DIFFERS, "fitted again, ")
-        for kind in ("paper", "visits")
-    },
     # models that are right on every row of the table
     **{
         f"wrong elsewhere{place}": Case(
@@ -402,19 +350,13 @@ CASES = {
     },
     # the search
     "a lucky choice": Case("paper", lucky, SAME, rerun=DIFFERS),
-    "counts that decide nothing": Case("trees", unbeaten, SAME, rerun=DIFFERS),
     "said to have failed": Case("trees", failed, SAME, rerun=DIFFERS),
     "better scores": Case("folds", better, SAME, rerun=DIFFERS),
-    "better scores inside": Case("nested", better, SAME, rerun=DIFFERS),
-    "a split said to have failed": Case("folds", lost, SAME, rerun=DIFFERS),
     # what may differ
     "a score one ulp away": Case("held", close(JUDGED_ROWS, "score", ulp), SAME),
     "a bound one ulp away": Case("paper", close(CANDIDATES, "l_ms", ulp), SAME),
     "a score of a split one ulp away": Case("nested", every(SCORES, "zero_one", ulp), SAME),
-    "a probability one ulp away": Case(
-        "kept", every(HELD_OUT, "probability", lambda x: [ulp(y) for y in x]), SAME
-    ),
-    **{f"from elsewhere, {kind}": Case(kind, from_elsewhere, SAME) for kind in ("paper", "held", "folds")},
+    "from elsewhere": Case("held", from_elsewhere, SAME),
 }
 
 
@@ -430,45 +372,6 @@ def test_the_verdict_of_an_edit(name: str, finished: Finished, tmp_path: Path) -
     assert max(map(len, found.differences), default=0) < 700
     if case.rerun:
         assert judge(verify(out, rerun=True, execution=SERIAL)) == case.rerun
-
-
-def up(value: Any) -> Any:
-    return value + 1
-
-
-def other(value: Any) -> Any:
-    return 1 - value
-
-
-CELLS: dict[tuple[str, str], dict[str, Callable[[Any], Any]]] = {
-    ("held", JUDGED_ROWS): {
-        **dict.fromkeys(("row", "unit", "order", "score"), up),
-        **dict.fromkeys(("label", "predicted", "loss"), other),
-        "classifier": lambda x: "vote",
-    },
-    ("kept", HELD_OUT): {
-        **dict.fromkeys(("prediction", "truth"), other),
-        "row": lambda x: (x + 1) % N,
-        "learner": lambda x: "svm",
-        "setting": lambda x: "C=1e9",
-        "probability": lambda x: [0.4, 0.6],
-    },
-    ("kept", SPLITS): {"row": lambda x: (x + 1) % N},
-    ("folds", SETTINGS): {"rank": up},
-    ("nested", SCORES): {"zero_one": up},
-}
-
-
-@pytest.mark.parametrize(("kind", "file"), CELLS)
-def test_every_cell_of_what_is_derived_is_compared(
-    kind: str, file: str, finished: Finished, tmp_path: Path
-) -> None:
-    out = finished(kind, to=tmp_path)
-    for name, change in CELLS[kind, file].items():
-        cell(file, name, change)(out)
-    found = "\n".join(verify(out).differences)
-    for name in CELLS[kind, file]:
-        assert f"{file}: {name}.0" in found
 
 
 # What is not looked at, or cannot be computed here

@@ -1,6 +1,5 @@
 """Watched runs: rows join a stream, each once, and the stream says whether what is certified still holds."""
 
-import hashlib
 import json
 from collections.abc import Callable
 from dataclasses import replace
@@ -16,7 +15,6 @@ from finished import KINDS, SERIAL, Finished
 from forgery import reseal
 
 from ckcv_ray import InputError, Job, StoreError, Study, Task, load_run, verify, watch
-from ckcv_ray.cli.folders import list_runs
 from ckcv_ray.core.bounds.betting import limit_at_all_times, make_prior
 from ckcv_ray.runs.result import bound_error
 from ckcv_ray.runs.run import run_job
@@ -78,9 +76,7 @@ def test_a_quiet_stream_confirms_the_certificate(runs: Runs) -> None:
     prior = make_prior(first.errors / first.rows, first.rows)
     assert error.limits == limit_at_all_times(error.errors, 600, prior, found.delta / 2)
     assert error.watched.bound == first.bound
-    told = json.loads(json.dumps(found.to_json(), allow_nan=False))
-    assert told["findings"][0]["high"] == error.limits.high
-    assert "the certificate holds: certified is at most" in found.summary()
+    json.dumps(found.to_json(), allow_nan=False)
 
 
 def test_a_shifted_stream_raises_an_alarm_once_and_for_all(runs: Runs) -> None:
@@ -88,7 +84,6 @@ def test_a_shifted_stream_raises_an_alarm_once_and_for_all(runs: Runs) -> None:
     assert not watch(run, rows(100, 0.01)).alarm
     found = watch(run, rows(300, min(0.9, 4 * load_run(run).proven), first=100, seed=1))
     assert (found.alarm, found.findings[0].state, found.findings[0].alarm_batch) == (True, ALARM, 2)
-    assert "ALARM, raised at the end of batch 2:" in found.summary()
     again = watch(run, rows(5000, 0.0, first=400, seed=2))
     assert again.findings[0].alarm_batch == 2  # whatever comes later
 
@@ -112,12 +107,6 @@ def test_a_run_that_claims_recalls_alone_is_watched_by_class(runs: Runs) -> None
     error, *of_class = watch(run, rows(400, 0.6)).findings
     assert error.state == UNCERTIFIED
     assert [finding.state for finding in of_class] == [ALARM] * 2
-
-
-def test_a_short_stream_says_how_many_more_labels_it_takes(runs: Runs) -> None:
-    found = watch(runs(), rows(10, 0.0))
-    assert found.findings[0].state == UNKNOWN
-    assert f"about {found.findings[0].more} more rows" in found.summary()
 
 
 def test_a_decision_is_foreseen_unless_the_bound_is_at_the_rate_so_far() -> None:
@@ -210,22 +199,16 @@ def with_cells(column: str, *cells: object) -> pa.Table:
 REFUSED = {
     "twice": (pa.concat_tables([rows(3, 0.0), rows(1, 0.0)]), "the row 'p0' stands twice: .* counts once"),
     "no name": (with_cells("id", "a", None), "column 'id' has no name .* row 2"),
-    "empty in a text table": (
-        with_cells("id", "a", "NA").replace_schema_metadata({"decimal": "."}),
-        "column 'id' has no name .* row 2",
-    ),
     "long name": (with_cells("id", "x" * 1001), "id: String should have at most 1000 characters"),
     "no prediction": (
         with_cells("prediction", LABELS[0], None),
         "column 'prediction' has no prediction in 1 of 2 labelled rows",
     ),
-    "unknown prediction": (with_cells("prediction", "ill"), "holds 'ill'"),
     "unknown label": (
         with_cells(TASK.target.name, "ill"),
         "holds 'ill': the labels are",
     ),
     "no identifier": (rows(1, 0.0).drop_columns("id"), r"no column 'id' with the names of the rows \(--id\)"),
-    "no label": (rows(1, 0.0).drop_columns(TASK.target.name), r"with the true labels \(--label\)"),
     "no features": (
         rows(1, 0.0).drop_columns("prediction"),
         r"no column 'prediction' with predictions \(--prediction\), and none can be made here: .*x0",
@@ -296,10 +279,6 @@ def test_a_watched_run_is_verified_listed_loaded_and_computed_again(runs: Runs) 
     assert found.ok
     assert any("the chain of digests of stream.jsonl: 20 rows, head" in line for line in found.recomputed)
     assert f"that {STREAM} has all rows that arrived, with their true labels" in found.trusted
-    assert [listed.state for listed in list_runs(run)] == ["finished"]
-    assert run_job(job._replace(out=run), SERIAL).run_id == load_run(run).run_id
-    listed = json.loads((run / "manifest.json").read_text())[STREAM]
-    assert listed == hashlib.sha256((run / STREAM).read_bytes()).hexdigest()
     (run / "certificate.json").write_text("{}")
     run_job(job._replace(out=run), SERIAL)
     assert watch(run).rows == 20
@@ -315,10 +294,6 @@ def test_a_stream_that_is_missing_or_not_listed_is_a_difference(runs: Runs) -> N
     with pytest.raises(StoreError, match=differs):
         watch(run, rows(6, 0.0))
     assert verify(run).differences == [f"{STREAM} is missing"]
-    (run / STREAM).write_bytes(b"".join(content.splitlines(keepends=True)[:-1]))
-    with pytest.raises(StoreError, match=differs):
-        watch(run, rows(1, 0.0, first=9))
-    assert verify(run).differences == [f"{STREAM} does not match the manifest: its SHA-256 differs"]
     (run / STREAM).write_bytes(content)
     manifest = json.loads((run / "manifest.json").read_text())
     assert verify(run).ok
@@ -375,22 +350,12 @@ DAMAGED = {
         "line 2 does not continue the chain of digests",
     ),
     "a row removed": (edit(lambda lines: [*lines[:3], *lines[4:]]), "line 4 does not continue"),
-    "spaces": (
-        edit(lambda lines: [text.replace('": ', '":  ') for text in lines]),
-        "line 1 does not continue",
-    ),
     "half a line": (edit(lambda lines: [*lines, '{"id": "p9'], ""), "its last line is not complete"),
     "nothing": (edit(lambda lines: [], ""), "its last line is not complete"),
-    "format": (put(0, format=1), "format: Input should be 2"),
     "delta": (put(0, delta=1.5), "delta: Input should be less than 1"),
-    "more in the head": (put(0, more=1), "more: "),
     "no label": (put(2, label=None), "label.str: Input should be a valid string"),
-    "no name": (put(2, id=""), "id: String should have at least 1 character"),
-    "a number": (put(2, id=7), "id: Input should be a valid string"),
     "twice": (put(2, id="p0"), "the row 'p0' stands twice"),
-    "batch": (put(2, batch=-1), "batch: Input should be greater than or equal to 0"),
     "order": (put(1, batch=3), "its batches are out of order"),
-    "more": (put(1, more=3), "more: "),
 }
 
 
@@ -434,7 +399,7 @@ def test_a_stream_of_a_certificate_that_has_grown_is_refused_and_noted(runs: Run
     assert f"{STREAM}, which watches another certificate than this one" in found.trusted
 
 
-@pytest.mark.parametrize("content", ["[1]\n", "7\n", "not JSON\n", "x" * 5, "{}\n"])
+@pytest.mark.parametrize("content", ["[1]\n", "not JSON\n", "{}\n"])
 def test_a_file_that_is_no_stream_is_never_written(runs: Runs, content: str, tmp_path: Path) -> None:
     file = tmp_path / "notes.txt"
     file.write_text(content)
@@ -456,13 +421,10 @@ def test_a_stream_may_be_elsewhere_and_the_run_folder_stays_as_it_is(runs: Runs,
 
 def test_a_stream_has_a_largest_size(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
     run = runs()
-    monkeypatch.setattr(pieces, "MAX_STREAM_ROWS", 4)
     watch(run, rows(4, 0.0))
-    words = "would have more than .* rows or .* MiB, the maximum: begin another one"
-    with pytest.raises(InputError, match=words):
-        watch(run, rows(1, 0.0, first=4))
-    monkeypatch.setattr(pieces, "MAX_STREAM_ROWS", 100)
-    monkeypatch.setattr(pieces, "MAX_STREAM_BYTES", 1 << 10)
-    with pytest.raises(InputError, match=words):
-        watch(run, rows(50, 0.0, first=4))
+    for name, most in (("MAX_STREAM_ROWS", 4), ("MAX_STREAM_BYTES", 1 << 10)):
+        with monkeypatch.context() as patch:
+            patch.setattr(pieces, name, most)
+            with pytest.raises(InputError, match="the maximum: begin another"):
+                watch(run, rows(50, 0.0, first=4))
     assert watch(run).rows == 4

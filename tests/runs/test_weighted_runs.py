@@ -6,11 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 from conftest import blobs, unwrap
-from pyarrow import parquet
 
 from ckcv_ray import CKCVClassifier, Execution, Study, Task, load_run, plan, run, verify
 from ckcv_ray.core.schedule import Stage
-from ckcv_ray.errors import InputError, StoreError
+from ckcv_ray.errors import InputError
 from ckcv_ray.reports.render import make_page
 from ckcv_ray.study.problem import Problem
 
@@ -57,17 +56,6 @@ def test_members_and_the_refit_are_fitted_with_the_weights_of_their_rows() -> No
     train, score = result.problem.rows(Stage.ESTIMATE, size, member.split)
     block = result.problem.learner.trainer.prepare(result.task, train, score)
     assert member.model.content == block.fit(path, step + 1).model(step).content
-
-
-def test_stored_weights_are_those_of_the_run(tmp_path: Path) -> None:
-    run(Study.of(**SMALL), ROWS.X, ROWS.y, tmp_path, SERIAL, sample_weight=WEIGHTS)
-    file = tmp_path / "data.parquet"
-    table = parquet.read_table(file)
-    assert table.schema.metadata[b"weight"] == b"weight"
-    doubled = table.set_column(table.column_names.index("weight"), "weight", [2 * WEIGHTS])
-    parquet.write_table(doubled.replace_schema_metadata(table.schema.metadata), file)
-    with pytest.raises(StoreError):
-        load_run(tmp_path)
 
 
 def test_balanced_rows_keep_their_weights() -> None:
