@@ -33,7 +33,6 @@ from ckcv_ray.learners.sklearn.spec import (
     KINDS,
     LIGHTGBM,
     NO_STEP,
-    SLICE,
     XGBOOST,
     Spec,
     Values,
@@ -185,40 +184,30 @@ def _find_in_transformers(label: str, spec: Mapping[str, Any], columns: Sequence
 
 
 def _find_positions(label: str, selection: Any, columns: Sequence[Column]) -> Any:
-    """Return a selection with positions for names; the last of a slice of names is among them."""
+    """Return the positions of a list of columns, or of one, that are selected by name or kind."""
     names = [column.name for column in columns]
-
-    def place(column: Any) -> Any:
-        if isinstance(column, str) and column not in names:
-            raise InputError(
-                f"{label}: there is no column {quote(column)}: the columns are {some(names)}"
-                f"{suggest(column, names)}"
-            )
-        return names.index(column) if isinstance(column, str) else column
-
+    if isinstance(selection, Mapping):
+        return [i for i, column in enumerate(columns) if column.kind in selection[KINDS]]
+    listed = selection if isinstance(selection, list | tuple) else [selection]
+    if missing := [column for column in listed if isinstance(column, str) and column not in names]:
+        raise InputError(
+            f"{label}: there is no column {quote(missing[0])}: the columns are {some(names)}"
+            f"{suggest(missing[0], names)}"
+        )
+    places = [names.index(column) if isinstance(column, str) else column for column in listed]
     try:
-        if isinstance(selection, list | tuple):
-            chosen: Any = [*map(place, selection)]
-        elif not isinstance(selection, Mapping):
-            chosen = int(place(selection))
-        elif KINDS in selection:
-            return [i for i, column in enumerate(columns) if column.kind in selection[KINDS]]
-        else:
-            start, stop, step = selection[SLICE]
-            chosen = slice(place(start), place(stop) + 1 if isinstance(stop, str) else stop, step)
-        return np.arange(len(names))[chosen].tolist()
-    except (IndexError, TypeError) as error:
+        found = np.arange(len(names))[places].tolist()
+    except IndexError:
         raise InputError(
             f"{label}: {quote(selection)} selects no columns: there are {len(names)}, from 0"
-        ) from error
+        ) from None
+    return found if listed is selection else found[0]
 
 
 def _is_named(selection: Any) -> bool:
     """Return whether columns are selected by name or kind."""
-    if isinstance(selection, Mapping):
-        return KINDS in selection or any(isinstance(end, str) for end in selection[SLICE])
     listed = selection if isinstance(selection, list | tuple) else [selection]
-    return any(isinstance(name, str) for name in listed)
+    return any(isinstance(column, str | Mapping) for column in listed)
 
 
 def _replace(spec: Mapping[str, Any], **params: Any) -> Spec:

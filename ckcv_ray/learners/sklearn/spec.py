@@ -9,11 +9,10 @@ nothing else is imported. Making one only stores its parameters, as scikit-learn
 are then looked at before anything is fitted (``describe``): each is as scikit-learn declares it, and
 is None, a truth value, a number, an estimator, a list or steps of these, or text that scikit-learn names
 among the values of this parameter. Names of steps and columns are any text. Values that JSON has no form for
-are these words, and forms of columns:
+are these words, and a form of columns:
 
     "inf", "-inf"                   infinity
     "numpy:log1p"                   a function of numbers that reads and writes nothing (``load_words``)
-    {"slice": [0, 3, null]}         columns of a ColumnTransformer
     {"kinds": ["number"]}           the columns of these kinds, as ``make_column_selector`` finds them
 
 A search space has for each parameter a list of values or a distribution.
@@ -49,7 +48,7 @@ MODULES = (  # without those that read text or files, and those whose estimators
     *("neighbors", "neural_network", "pipeline", "preprocessing", "random_projection", "semi_supervised"),
     *("svm", "tree"),
 )
-SLICE, KINDS = "slice", "kinds"
+KINDS = "kinds"
 DTYPES: dict[Any, ColumnKind] = {  # what ``make_column_selector`` takes, and the kind that it stands for here
     **dict.fromkeys(("number", np.number), ColumnKind.NUMBER),
     **dict.fromkeys(("category", "object", "string", "O", object, str), ColumnKind.CATEGORY),
@@ -190,13 +189,11 @@ def _is_estimator(value: object) -> TypeGuard[Estimator]:
 
 
 def _describe_columns(label: str, columns: Any) -> Any:
-    """Return the form of what selects columns: their kinds, a slice, a list, or one number or name."""
+    """Return the form of what selects columns: their kinds, a list, or one number or name."""
     from sklearn.compose import make_column_selector
 
     if isinstance(columns, make_column_selector):
         return {KINDS: _list_kinds(columns)}
-    if isinstance(columns, slice):
-        return {SLICE: _describe_columns(label, [columns.start, columns.stop, columns.step])}
     kinds = columns.get(KINDS) if isinstance(columns, Mapping) and len(columns) == 1 else None
     if isinstance(kinds, list) and {*map(str, kinds)} <= {*ColumnKind}:
         return {KINDS: kinds}
@@ -205,8 +202,8 @@ def _describe_columns(label: str, columns: Any) -> Any:
     if all(isinstance(column, bool | int | str | None) for column in each):
         return each if isinstance(listed, list | tuple) else listed
     raise InputError(
-        f"{label}={quote(columns)} are no columns: expected numbers or names of them, a slice of these, or a "
-        f"list of the kinds {', '.join(ColumnKind)}"
+        f"{label}={quote(columns)} are no columns: expected numbers or names of them, or a list of the kinds "
+        f"{', '.join(ColumnKind)}"
     )
 
 
@@ -547,7 +544,7 @@ def _make(name: str, value: Any, depth: int = 0) -> Any:
     if isinstance(value, str):
         return load_words().get(value, value)
     if isinstance(value, list) and _is_named(value):  # names of columns are text as well
-        step = [value[0], _make(f"{name}.{value[0]}", value[1], depth + 1), *map(_make_columns, value[2:])]
+        step = [value[0], _make(f"{name}.{value[0]}", value[1], depth + 1), *value[2:]]
         return tuple(step) if isinstance(value[1], Mapping) else step
     if isinstance(value, list):
         return [_make(name, item, depth + 1) for item in value]
@@ -564,12 +561,6 @@ def _make(name: str, value: Any, depth: int = 0) -> Any:
         return kind(**{key: _make(f"{name}.{key}", item, depth + 1) for key, item in params.items()})
     except TypeError as error:
         raise InputError(f"{name}: {error}") from None
-
-
-def _make_columns(value: Any) -> Any:
-    """Return the columns that JSON stands for: a slice, or what is given."""
-    ends = value.get(SLICE) if isinstance(value, Mapping) and len(value) == 1 else None
-    return slice(*ends) if isinstance(ends, list) and len(ends) == 3 else value
 
 
 def _is_named(value: list[Any]) -> bool:

@@ -190,8 +190,7 @@ HELD_BY_NONE: dict[str, tuple[Any, str]] = {
     **{
         f"columns {columns}": (with_columns(columns), "are no columns")
         for columns in (
-            *({"slice": [0, 3]}, {"slice": [0, 3, 1.5]}),
-            *({"slice": "0:3"}, {"slice": [0, [1], None]}, [[0]], [0.5], {"pattern": "a"}),
+            *([[0]], [0.5], {"pattern": "a"}, slice(0, 3)),
             *({"kinds": kinds} for kinds in ("number", ["text"], [["number"]], [1], None)),
         )
     },
