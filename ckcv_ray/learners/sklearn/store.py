@@ -495,14 +495,13 @@ class Template(NamedTuple):
 
     Attributes:
         estimator: the estimator, whose fits use one thread.
-        unseeded: for each ``random_state`` that is None, sorted by full name, the estimator that has it:
-            itself or one inside.
+        unseeded: what has a ``random_state`` that is None, itself or inside it, in order of full names.
         head: of a pipeline whose steps but the last can be fitted once for several settings, what of the
             setting they may depend on; None of anything else.
     """
 
     estimator: Any
-    unseeded: tuple[Any, ...]
+    unseeded: list[Any]
     head: str | None
 
     def copy(self, seeds: list[int]) -> Any:
@@ -520,7 +519,6 @@ def make_template(spec: str, setting: str) -> Template:
 
     values = json.loads(setting)
     estimator: Any = build(json.loads(spec), values)
-    names = complete_names(estimator, values)
     for part in (estimator, *estimator.get_params(deep=True).values()):
         prepare(part)
     every = estimator.get_params(deep=True)
@@ -528,12 +526,12 @@ def make_template(spec: str, setting: str) -> Template:
     threads = {name: 1 for name in every if short[name] == "n_jobs" and every[name] is not None}
     estimator.set_params(**threads)
     unseeded = sorted(name for name in every if short[name] == "random_state" and every[name] is None)
-    owners = tuple(every[owner] if (owner := name.rpartition("__")[0]) else estimator for name in unseeded)
     head = None
     if type(estimator) is Pipeline and len(estimator) > 1 and not any(map(every.get, OTHER_PARAMETERS)):
-        last = f"{estimator.steps[-1][0]}__"
-        head_values = {name: value for name, value in names.items() if not name.startswith(last)}
-        head = json.dumps([head_values, unseeded])
+        last, named = f"{estimator.steps[-1][0]}__", complete_names(estimator, values)
+        of_head = {name: value for name, value in named.items() if not name.startswith(last)}
+        head = json.dumps([of_head, unseeded])
+    owners = [every[name.rpartition("__")[0]] if "__" in name else estimator for name in unseeded]
     return Template(estimator, owners, head)
 
 
@@ -732,19 +730,19 @@ def explain_gaps(X: Rows) -> Iterator[None]:
 
 def _predict_probability(estimator: Any, X: Rows, n_classes: int) -> NDArray[np.float64]:
     """Return the probability of each class, (rows, n_classes)."""
-    return _spread(np.asarray(estimator.predict_proba(X), np.float64), estimator, n_classes)
+    return _spread(estimator.predict_proba(X), estimator, n_classes)
 
 
-def _spread(found: NDArray[np.float64], estimator: Any, n_classes: int) -> NDArray[np.float64]:
+def _spread(found: Any, estimator: Any, n_classes: int) -> NDArray[np.float64]:
     """Return a column for each class, of 0 for those without training rows; others are returned as they are.
 
     Such as a column for each pair of classes.
     """
-    known = np.asarray(estimator.classes_, np.intp)
-    if found.shape[1] != len(known) or len(known) == n_classes:
-        return found
-    spread = np.zeros((len(found), n_classes))
-    spread[:, known] = found
+    columns, known = np.asarray(found, np.float64), np.asarray(estimator.classes_, np.intp)
+    if columns.shape[1] != len(known) or len(known) == n_classes:
+        return columns
+    spread = np.zeros((len(columns), n_classes))
+    spread[:, known] = columns
     return spread
 
 
@@ -753,25 +751,24 @@ def _predict_rank(estimator: Any, X: Rows, n_classes: int) -> NDArray[np.float64
 
     A difference of probabilities, which is the score of a prediction, makes ties of the smallest ones.
     """
-    if n_classes > 2 and hasattr(estimator, "decision_function"):
-        found = np.asarray(estimator.decision_function(X), np.float64)
+    decides, shares = hasattr(estimator, "decision_function"), hasattr(estimator, "predict_proba")
+    if n_classes > 2 and decides:
+        found = estimator.decision_function(X)
         return _spread(np.column_stack([-found, found]) if found.ndim == 1 else found, estimator, n_classes)
-    if hasattr(estimator, "decision_function") or not hasattr(estimator, "predict_proba"):
+    if decides or not shares:
         return _predict_score(estimator, X, n_classes)
-    shares = _predict_probability(estimator, X, n_classes)
-    return shares if n_classes > 2 else shares[:, -1]
+    probability = _predict_probability(estimator, X, n_classes)
+    return probability if n_classes > 2 else probability[:, -1]
 
 
 def _predict_score(estimator: Any, X: Rows, n_classes: int) -> NDArray[np.float64]:
     """Return what grows with the second of two classes; nan for more classes, or if there is none."""
-    if n_classes != 2:
-        return np.full(len(X), np.nan)
-    known = np.asarray(getattr(estimator, "classes_", (0, 1)))
-    if len(known) == 1:
+    known = getattr(estimator, "classes_", (0, 1))
+    if n_classes == 2 and len(known) == 1:
         return np.full(len(X), 1.0 if known[0] == 1 else -1.0)
-    if hasattr(estimator, "decision_function"):
+    if n_classes == 2 and hasattr(estimator, "decision_function"):
         return np.asarray(estimator.decision_function(X), np.float64)
-    if hasattr(estimator, "predict_proba"):
+    if n_classes == 2 and hasattr(estimator, "predict_proba"):
         shares = np.asarray(estimator.predict_proba(X), np.float64)
         return shares[:, 1] - shares[:, 0]
     return np.full(len(X), np.nan)
