@@ -67,11 +67,8 @@ def test_one_class_can_be_named_twice_by_labels() -> None:
     assert twice.codec.columns(TASK).names[:3] == ["learner", "equal.C", "equal.gamma"]
 
 
-def test_advice_is_that_of_each_learner_that_has_some() -> None:
+def test_advice_is_that_of_each_learner_and_memory_that_of_one_at_a_time() -> None:
     assert CHOICE.trainer.convergence_advice == "svm: raise max_iter or narrow the grid; stump: there is none"
-
-
-def test_memory_is_that_of_one_learner_at_a_time() -> None:
     assert CHOICE.trainer.memory(100, 50, 3) == max(one.trainer.memory(100, 50, 3) for one in CHOICE.learners)
 
 
@@ -85,8 +82,6 @@ def forged(change: Any) -> pa.Table:
     ("change", "message"),
     [
         (lambda rows: rows[0].update({"learner": "no"}), "learner 'no' is none of svm, centroid, stump"),
-        (lambda rows: rows[0].update({"learner": None}), "learner None is none of"),
-        (lambda rows: rows[0].update({"learner": "centroid"}), "svm.C has a value in a row of centroid"),
         (lambda rows: rows[1].update({"svm.C": 1.0}), "svm.C has a value in a row of centroid"),
         (lambda rows: rows[0].update({"svm.offset": None}), "svm.offset has empty cells"),
         (lambda rows: rows[1].update({"centroid.scale": [None, 1.0, 1.0]}), "centroid.scale has empty cells"),

@@ -3,7 +3,6 @@
 import json
 import warnings
 from dataclasses import replace
-from itertools import cycle
 
 import numpy as np
 import pyarrow as pa
@@ -83,7 +82,7 @@ def test_columns_are_encoded_as_by_scikit_learn(encoding, n, task):
     assert encoder.transform(task.X).shape[1] <= encoding.width(task.schema, 2)
 
 
-@pytest.mark.parametrize("encoding", [*ENCODINGS, TARGET], ids=lambda one: f"{one.categories}-{one.gaps}")
+@pytest.mark.parametrize("encoding", [ENCODINGS[0], TARGET])
 def test_rows_are_encoded_the_same_some_at_a_time(encoding, task, monkeypatch):
     encoder = encoding.fit(task, np.arange(60))
     whole = encoder.transform(task.X)
@@ -115,7 +114,6 @@ def test_in_a_split_an_encoder_is_fitted_to_the_rows_that_train(task):
 
 FOREIGN = [
     (Categories.ONEHOT, lambda c: c["columns"][0].update(scale=0.0), "divides by 0.0"),
-    (Categories.ONEHOT, lambda c: c["columns"][0].update(fill="x"), "fill"),
     (Categories.ONEHOT, lambda c: c["columns"][1].update(width=1), "a column that does not exist"),
     (Categories.ONEHOT, lambda c: c["columns"][1]["value"].pop(), "encoder of 'city' has another number of"),
     (Categories.ONEHOT, lambda c: c["columns"].pop(), "is not for 9 columns"),
@@ -124,7 +122,6 @@ FOREIGN = [
     (Categories.TARGET, lambda c: c["folds"][0].append(80), "not below 80"),
     (Categories.TARGET, lambda c: c["folds"][0].append(c["folds"][1][0]), "in two folds"),
     (Categories.TARGET, lambda c: c["columns"][1]["of_all"][0].pop(), "has another number of"),
-    (Categories.TARGET, lambda c: c["columns"][1]["of_others"][2][0].pop(), "inhomogeneous shape"),
     (Categories.TARGET, lambda c: c["columns"][1]["of_others"][1].clear(), "inhomogeneous shape"),
 ]
 
@@ -180,16 +177,12 @@ def test_shares_of_classes_need_two_rows_of_each_in_every_split():
 
 SMALL = {
     "svm": {"C": (0.1, 1.0), "gamma": (0.01, 0.1)},
-    "svm_nystroem": {"C": (0.1, 10.0), "gamma": (0.1,), "param": {"landmarks": 9}},
     "linear": {"param": {"C": (0.1, 1.0)}},
-    "neighbors": {"param": {"n_neighbors": (1, 5)}},
-    "boosting": {"param": {"max_iter": (5, 10), "learning_rate": (0.1,), "max_leaf_nodes": (7,)}},
-    "constant": {},
     "tree": {},
 }
 
 
-@pytest.mark.parametrize(("learner", "encode"), [*zip(SMALL, cycle(("auto", "target"))), ("svm", "target")])
+@pytest.mark.parametrize(("learner", "encode"), [("svm", "target"), ("linear", "target"), ("tree", "auto")])
 def test_learners_run_on_any_table_and_are_verified(learner, encode, task, tmp_path):
     study = Study.paper(learner=learner, k=(3, 5), n_splits=4, encode=encode, **SMALL[learner])
     result = run_job(Job(study, task, tmp_path / "run"), SERIAL)

@@ -12,15 +12,10 @@ from sklearn.kernel_approximation import Nystroem
 from ckcv_ray import InputError, Study, Task
 from ckcv_ray.learners import nystroem
 from ckcv_ray.learners.nystroem import (
-    ARMIJO,
-    Gram,
     NystroemBlock,
     NystroemSVM,
     NystroemTrainer,
-    Point,
     Primal,
-    find_direction,
-    search_line,
     solve_path,
 )
 from ckcv_ray.study.problem import Problem
@@ -58,16 +53,6 @@ def test_landmarks_depend_on_the_numbers_of_the_training_rows_alone() -> None:
     assert prepare(other, C=(5.0,), gamma=(9.0,)).landmarks.rows.tolist() == drawn.tolist()
     assert make_trainer().prepare(task, TRAIN, SCORE[:3]).landmarks.rows.tolist() == drawn.tolist()
     assert prepare(task, TRAIN[1:]).landmarks.rows.tolist() != drawn.tolist()
-
-
-def test_every_training_row_is_drawn_equally_often() -> None:
-    """Each of 30 rows is one of 8 in 400 draws with probability 8 / 30: 5.2 deviations are allowed."""
-    task, counts = clouds(500, 2), np.zeros(30)
-    for start in range(400):
-        rows = np.arange(start, start + 30)
-        counts[prepare(task, rows).landmarks.rows - start] += 1
-    expected, deviation = 400 * 8 / 30, np.sqrt(400 * 8 / 30 * 22 / 30)
-    assert np.all(np.abs(counts - expected) < 5.2 * deviation)
 
 
 def test_repeated_training_rows_count_repeatedly_and_are_drawn_once() -> None:
@@ -143,26 +128,6 @@ def test_a_path_that_is_stopped_says_so(monkeypatch: pytest.MonkeyPatch) -> None
     stopped = list(solve_path(make_problem(1), COSTS))
     assert not all(solution.converged for solution in stopped)
     assert {solution.n_iter for solution in stopped} == {1}
-
-
-@given(seed=seeds, factor=st.sampled_from([1.0, 3.0, 50.0]))
-@settings(max_examples=limit_examples(30), deadline=None)
-def test_the_line_search_takes_the_longest_step_that_lowers_the_sum_enough(seed: int, factor: float) -> None:
-    """Here also along multiples of a Newton step, which overshoot."""
-    problem, C = make_problem(seed), 1.0
-    start = Point(np.zeros(6), np.zeros(80))
-    newton_step, fall = find_direction(Gram(problem), start, C)
-    direction = Point(factor * newton_step.coefficients, factor * newton_step.f)
-    point, value = search_line(problem, start, direction, C, factor * fall)
-    length = point.coefficients[0] / direction.coefficients[0]
-    assert np.log2(length) == pytest.approx(round(np.log2(length)), abs=1e-9)
-    assert value == pytest.approx(compute_sum(problem, point.coefficients, C))
-    before = compute_sum(problem, start.coefficients, C)
-    for tried, enough in ((length, True), (2 * length, False)):
-        if tried <= 1.0:
-            reached = compute_sum(problem, tried * direction.coefficients, C)
-            assert (reached <= before - 2 * ARMIJO * tried * factor * fall) == enough
-    assert length < 1.0 or factor < 50.0
 
 
 def test_numbers_beyond_float64_are_an_error() -> None:

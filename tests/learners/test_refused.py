@@ -53,23 +53,14 @@ def score(learner="svm", y=LABELS, **options):
 REFUSED = [
     # choices
     (choose(()), "learners is empty"),
-    (choose("svm"), "learners='svm' is not a sequence: give a list of learners, at least two"),
     (choose((SVM,)), "learners: there is a single one: give it itself"),
     (choose((SVM, "centroid")), "learners: 'centroid' is not a single learner"),
-    (choose((SVM, GaussianSVM)), "is not a single learner, such as"),
     (choose((SVM, Choice((SVM, CENTROID)))), "is not a single learner"),
     (choose((SVM, GaussianSVM())), "svm is named twice: leave one out, or give each a label"),
-    (choose((SVM, GaussianSVM()), ("a", "a")), "a is named twice"),
     (choose((SVM, replace(SVM)), ("a", "b")), "b equals another one, options included"),
     (choose((SVM, CENTROID), ("a",)), "labels: got 1 for 2 learners"),
-    (choose((SVM, CENTROID), ("a", "b", "c")), "labels: got 3 for 2 learners"),
-    *(
-        (choose((SVM, CENTROID), ("a", label)), f"labels={label!r}: a label is text")
-        for label in ("b,c", "", " b", 1)
-    ),
+    (choose((SVM, CENTROID), ("a", "b,c")), "labels='b,c': a label is text of at most 100 printable"),
     (choose((SVM, CENTROID), ("a", "b\x1b")), r"labels='b\\x1b': a label is text"),
-    (choose((SVM, CENTROID), ("a", "b" * 101)), "a label is text of at most 100 printable"),
-    (choose((SVM, CENTROID), "ab"), "labels='ab' is not a sequence"),
     (choose((SVM, Clashing())), "a hyperparameter of clashing is called learner"),
     (choose((TREE, BAYES), most_rows=(5,)), "most_rows: got 1 for 2 learners: give one for each"),
     (
@@ -81,46 +72,34 @@ REFUSED = [
     (study("no_such_package:Model"), "No module named 'no_such_package'"),
     (study("os:system"), "is not the class of an estimator"),
     (study("sklearn.decomposition:PCA"), "predicts neither classes nor numbers"),
-    (study("sklearn.ensemble:"), "expected module:Class"),
     (study("own_estimators:NeedsAnArgument"), "missing 1 required positional"),
     (study("estimator"), "estimator is not given"),
     (study(FOREST, estimator=FOREST), "given twice"),
     # their parameters
     (study("forest", "max_featurs=1"), "did you mean max_features"),
     (study("forest", "C=1"), "'C' is not a parameter of Random"),
-    (study("linear", "C=-1"), r"range \(0.0, inf\]. Got -1"),
     (study("forest", "max_features=sqrt,sq"), "lists, or log2, sqrt"),
     (study("linear", "C="), "expected a parameter and its values"),
     (study("linear", "C=1,1"), "has a value twice"),
     (study("linear", {"C": []}), "param C is empty"),
     (study("linear", {"C": [float("nan")]}), "numbers, inf, text"),
-    (study("linear", {"C": [object()]}), "numbers, inf, text"),
     (study("linear", "C=loguniform:1:9"), "give sample"),
     (study("linear", "C=uniform:2:1", sample=2), "smaller first"),
     (study("forest", {n: (*range(2, 802),) for n in ("max_depth", "max_leaf_nodes")}), "at most 100,000"),
-    (study("linear", sample=0), "sample=0 is below 1"),
     (study(PIPELINE, {"memory": ["somewhere"]}), "memory='somewhere' cannot be part of a study"),
     (study(PIPELINE, {"standardscaler": ["os.system"]}), "its name and an estimator, drop or passthrough"),
     (study(PIPELINE, {"baggingclassifier__estimator__solver": ["exit()"]}), "cannot be part of a study"),
-    (study(PIPELINE, {"baggingclassifier__estimator__C": ["exit()"]}), "cannot be part of a study"),
     (study(PIPELINE, {"steps": [["passthrough"]]}), "param: "),
     # options of others
     (study("svm", "C=1"), "C is an option of its own"),
     (study("forest", gamma=1.0), "svm or svm_nystroem, not forest; parameters of forest are given by param$"),
     (study("svm_nystroem", {"landmarks": 0}), "landmarks=0"),
-    (study("svm_nystroem", {"landmarks": 10_001}), "landmarks=10001"),
-    (study("svm_nystroem", {"landmarks": "many"}), "landmarks='many'"),
-    (study("svm_nystroem", C=0), "C=0.0"),
-    (study("svm_nystroem", scale="robust"), "scale='robust'"),
     (
         lambda: NystroemSVM(C=(1e300,), class_weight={0: 1e10}).canonical(clouds(60, 2)),
         "the product of C and a weight",
     ),
     # times and weights
-    *(
-        (lambda seconds=seconds: Execution("ray", fit_timeout=seconds), "fit_timeout")
-        for seconds in (0, -1, 0.01, float("nan"), float("inf"), "soon")
-    ),
+    (lambda: Execution("ray", fit_timeout=float("nan")), "fit_timeout"),
     (study("sklearn.neighbors:KNeighborsClassifier", class_weight="balanced"), "has no class weights"),
     (study("tree", "class_weight=balanced", class_weight="balanced"), "class_weight is given twice"),
     (study("neighbors", class_weight="balanced"), "class_weight='balanced' requires learner"),
@@ -131,7 +110,6 @@ REFUSED = [
     (score(GridSearchCV(Lasso(), {}), X[:, 0], sample_weight=ONES), "weights of rows: choose one .*ridge, "),
     # balanced rows
     (score("ridge", X[:, 0], balance="up"), "balance=up is for classes, and the target .* has numbers"),
-    (score(balance="over"), "balance='over' is not known: choose from none, up, down"),
     (
         score("svm_nystroem", param={"landmarks": 100}, balance="down"),
         "landmarks=100: they are drawn from the training rows of a split",

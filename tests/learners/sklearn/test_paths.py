@@ -57,11 +57,7 @@ PATHS = {
     "boosting": LEARNERS["boosting"](
         {"learning_rate": (0.1, 0.5), "max_iter": (1, 3, 10, 25), "min_samples_leaf": 5}
     ),
-    "boosting of few columns": LEARNERS["boosting"](
-        {"max_features": 0.5, "max_iter": (2, 9), "max_leaf_nodes": 4}
-    ),
     "neighbors": LEARNERS["neighbors"]({"n_neighbors": (1, 2, 3, 4, 5, 9, 20, 40), "p": (1, 2)}),
-    "neighbors by brute force": LEARNERS["neighbors"]({"n_neighbors": (1, 2, 5, 9), "algorithm": "brute"}),
     "boosting of balanced classes": LEARNERS["boosting"](
         {"max_iter": (3, 6), "min_samples_leaf": 5}, class_weight="balanced"
     ),
@@ -79,9 +75,6 @@ PATHS = {
     },
     **{f"rounds of {name}": make(name, **space) for name, space in ROUNDS.items()},
     **{f"drawing rounds of {name}": make(name, **ROUNDS[name], **more) for name, more in DRAWING.items()},
-    "bare neighbors": AnyEstimator(
-        param={"n_neighbors": (1, 3, 4, 10)}, estimator="sklearn.neighbors:KNeighborsClassifier"
-    ),
 }
 
 

@@ -17,7 +17,6 @@ from sklearn.compose import ColumnTransformer
 from sklearn.datasets import load_breast_cancer
 from sklearn.ensemble import BaggingClassifier, RandomForestClassifier
 from sklearn.feature_selection import SelectKBest, f_classif, mutual_info_classif
-from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.naive_bayes import GaussianNB
@@ -39,7 +38,6 @@ BAYES = {"class": "sklearn.naive_bayes:GaussianNB"}
 PIPELINE = make_pipeline(StandardScaler(with_mean=False), BaggingClassifier(LogisticRegression()))
 FOREST = "sklearn.ensemble:RandomForestClassifier"
 HELD: dict[str, Any] = {
-    "plain": LogisticRegression(max_iter=9),
     "a default that is named": RandomForestClassifier(max_features=None, random_state=3, bootstrap=True),
     "nested": PIPELINE,
     "lists": MLPClassifier((5, 5)),
@@ -47,9 +45,7 @@ HELD: dict[str, Any] = {
     "a grid": GridSearchCV(make_pipeline(StandardScaler(), SVC()), {"svc__C": [1, np.inf], "svc": ["drop"]}),
     "grids": GridSearchCV(LogisticRegression(), [{"C": [1e-6]}, {"C": np.array([0.1, 1.0])}]),
     "an array": GaussianNB(priors=np.array([0.5, 0.5])),
-    "infinities": make_pipeline(IsotonicRegression(y_min=-np.inf, y_max=np.inf)),
     "steps with names of words": Pipeline([("inf", StandardScaler()), ("numpy:exp", GaussianNB())]),
-    "a step that is skipped": Pipeline([("-inf", "passthrough"), ("model", GaussianNB())]),
 }
 
 
@@ -157,36 +153,27 @@ FUNCTION = "sklearn.preprocessing:FunctionTransformer"
 HELD_BY_NONE: dict[str, tuple[Any, str]] = {
     "a cache in a folder": (Pipeline([("m", GaussianNB())], memory="somewhere"), "memory='somewhere'"),
     "a function": (make_pipeline(FunctionTransformer(os.system), GaussianNB()), "func=<built-in function"),
-    "a name of another": (with_step(FUNCTION, func="os:system"), "func='os:system' cannot be part"),
     "a function with an argument": (with_step(FUNCTION, func="numpy:exp", kw_args={"out": 1}), "kw_args"),
-    "a function for numbers": ({**BAYES, "params": {"priors": "numpy:log1p"}}, "'priors' parameter of Gauss"),
     "text to evaluate": (GridSearchCV(LogisticRegression(), {"C": [1.0]}, pre_dispatch="exit()"), "pre_dis"),
     "a function that scores": (GridSearchCV(LogisticRegression(), {"C": [1.0]}, scoring=max), "scoring="),
     "a cache in a grid": (GridSearchCV(make_pipeline(GaussianNB()), {"memory": ["here"]}), "memory='here'"),
-    "a folder that is called as a step": (make_pipeline(GaussianNB(), memory="drop"), "memory=.drop"),
     "a function in a grid": (
         GridSearchCV(make_pipeline(SelectKBest(), GaussianNB()), {"selectkbest__score_func": [f_classif]}),
         "selectkbest__score_func of a grid takes no function",
     ),
     "nothing for a grid": (GridSearchCV(LogisticRegression(), {"D": [1.0]}), "lists of values by parameter"),
-    "a word of another": (LogisticRegression(solver="rbf"), "solver='rbf' cannot be part .* or lbfgs, libl"),
     "columns as a kernel": (SVC(kernel="precomputed"), "kernel='precomputed'"),
     "a value out of range": (LogisticRegression(C=-1.0), r"range \(0.0, inf\]. Got -1"),
     "something deep": (BaggingClassifier(BaggingClassifier(SVC(kernel="__import__('os')"))), "kernel="),
     "a class elsewhere": ({"class": "sklearn.utils._testing:MinimalClassifier"}, "are in its modules"),
-    "a class that a module imports": ({"class": "sklearn.calibration:LinearSVC"}, "is not the class"),
-    "what is to be enabled": ({"class": "sklearn.model_selection:HalvingGridSearchCV"}, "Halving"),
     "a method": ({"class": "sklearn.linear_model:LogisticRegression.__init__"}, "is not the class of"),
     "an unknown parameter": ({**LOGISTIC, "params": {"fit": 1}}, "unexpected keyword argument 'fit'"),
-    "a mapping": ({**LOGISTIC, "params": {"class_weight": {"a": 1}}}, "class_weight="),
     "an estimator for a number": ({**LOGISTIC, "params": {"C": LOGISTIC}}, "'C' parameter of Logistic"),
-    "no step": ({"class": "sklearn.pipeline:Pipeline", "params": {"steps": ["memory"]}}, "is not a step"),
     "a step of text": (
         {"class": "sklearn.pipeline:Pipeline", "params": {"steps": [["a", "os.system"]]}},
         "is not a step",
     ),
     "something without end": (nested(100), "nested too deeply"),
-    "something as deep": (nested(11), "nested too deeply"),
     **{
         f"columns {columns}": (with_columns(columns), "are no columns")
         for columns in (
