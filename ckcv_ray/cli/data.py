@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from tempfile import NamedTemporaryFile
 from time import monotonic
-from typing import Annotated, NamedTuple, Self
+from typing import Annotated, NamedTuple
 
 import pyarrow as pa
 import typer
@@ -295,42 +295,31 @@ def say_environment(folder: str) -> None:
 PLAIN_SECONDS = 10.0
 
 
-class Display:
-    """Progress line of a run, called with each progress report; a context manager.
+class Display(Progress):
+    """Progress of a run: a live line on a terminal, else a plain one every ten seconds; a context manager.
 
     Args:
         console: console to print to.
     """
 
     def __init__(self, console: Console) -> None:
-        self.console = console
-        self.started = self.shown = monotonic()
-        self.said = ""
         columns = (TextColumn("{task.description}"), BarColumn(bar_width=24), TimeElapsedColumn())
-        self.live = Progress(*columns, console=console, transient=True) if console.is_terminal else None
-        self.task = self.live.add_task("starting", total=None) if self.live else None
+        super().__init__(*columns, console=console, transient=True, disable=not console.is_terminal)
+        self.began = self.shown = monotonic()
+        self.line = self.add_task("starting", total=None)
+        self.said = ""
         self.first: RunProgress | None = None
 
-    def __enter__(self) -> Self:
-        if self.live:
-            self.live.start()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        if self.live:
-            self.live.stop()
-
     def __call__(self, progress: RunProgress) -> None:
-        """Update the live line, or print a plain one if ten seconds have passed."""
+        """Show a progress report."""
         self.first = self.first or progress
         now = monotonic()
-        line = describe_progress(progress, self.first, now - self.started)
-        if self.live and self.task is not None:
-            completed = progress.computed + progress.dropped + progress.failed
-            self.live.update(self.task, description=line, completed=completed, total=progress.planned)
-        elif now - self.shown >= PLAIN_SECONDS and line != self.said:
+        line = describe_progress(progress, self.first, now - self.began)
+        completed = progress.computed + progress.dropped + progress.failed
+        self.update(self.line, description=line, completed=completed, total=progress.planned)
+        if self.disable and now - self.shown >= PLAIN_SECONDS and line != self.said:
             self.shown, self.said = now, line
-            self.console.print(line, soft_wrap=True, markup=False, highlight=False, emoji=False)
+            say(line)
 
 
 def show_result(result: Result, folder: str, as_json: bool, details: bool = False) -> None:

@@ -31,7 +31,7 @@ from ckcv_ray.storage.files import locate, open_files
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.storage.log import Log
 from ckcv_ray.storage.pages import write_new
-from ckcv_ray.study.parts import Budget, Paper, Race
+from ckcv_ray.study.parts import Budget, Race
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.study.study import Execution, Procedure, Study, format_toml
 from ckcv_ray.tables.task import Task
@@ -157,18 +157,15 @@ def _list_given(ctx: typer.Context) -> dict[str, Any]:
 
 def _check_together(given: dict[str, Any]) -> None:
     """Refuse options of ``ckcv plan`` that do not go together."""
-    if "--show" in given:
-        if others := [name for name in given if name not in ("--show", "--true", "--delta", "--json")]:
-            raise InputError(
-                "--show takes --true, --delta and --json alone, and counts independent rows (judge one row "
-                f"of a group, whose rows may be wrong together): leave out {', '.join(others)}"
-            )
-    elif "DATA" not in given or "--true" in given:
-        raise InputError('give DATA, or instead of it --show "sensitivity>=0.9"; --true belongs to --show')
-    elif "--try" not in given and (of_try := [name for name in ("--rows", "--out") if name in given]):
+    if "--show" in given and (others := given.keys() - {"--show", "--true", "--delta", "--json"}):
         raise InputError(
-            f"{of_try[0]} {given[of_try[0]]} is for a first look: add --try 30s, or leave it out"
+            "--show takes --true, --delta and --json alone, and counts independent rows (judge one row "
+            f"of a group, whose rows may be wrong together): leave out {', '.join(sorted(others))}"
         )
+    if ("--show" in given) == ("DATA" in given) or ("--true" in given and "--show" not in given):
+        raise InputError('give DATA, or instead of it --show "sensitivity>=0.9"; --true belongs to --show')
+    if "--try" not in given and (of_try := given.keys() & {"--rows", "--out"}):
+        raise InputError(f"{', '.join(sorted(of_try))} is for a first look: add --try 30s, or leave it out")
 
 
 def _take_first_look(
@@ -305,12 +302,8 @@ def limit_time(study: Study, budget: str | None) -> Study:
 def _run(work: Work, out: str, execution: Execution, yes: bool, budget: str | None) -> Result:
     folder, new = RunFolder(out), budget  # the latter is None where the search has its effort
     if budget is not None and (effort := folder.effort(work.problem)) is not None:
-        kept = f"{out} has the effort of its study, {pluralize(effort, 'evaluation')}: --budget {budget}"
-        why = "is for a new run; --effort N goes on with more"
-        if folder.finished and (certify := work.problem.study.certify) != Paper.name:
-            judged = f"its {certify} has judged its rows"
-            why = f"is not used, since {judged}, and to select again would void what is proven"
-        say(f"{kept} {why}")
+        kept = f"{out} has the effort of its study, {pluralize(effort, 'evaluation')}"
+        say(f"{kept}: --budget {budget} is for a new run")
         new = None
     if (result := find_result(work._replace(folder=out))) is not None:  # messages name it as the user did
         say(f"{out} already holds the finished run of this study: showing its result")

@@ -120,8 +120,8 @@ def test_it_lies_beside_a_run_on_a_store(ckcv: Command, memory: Any) -> None:
             "--certify paper judges every row: leave it out, or choose --certify holdout",
         ),
         (("--try", "20"), "--try '20': expected a time such as 90s"),
-        (("--rows", "20"), "--rows 20 is for a first look: add --try 30s, or leave it out"),
-        (("--out", "runs/mine"), "--out runs/mine is for a first look"),
+        (("--rows", "20"), "--rows is for a first look: add --try 30s, or leave it out"),
+        (("--out", "runs/mine"), "--out is for a first look"),
     ],
 )
 def test_what_does_not_go_together_is_refused(options: tuple[str, ...], refusal: str, ckcv: Command) -> None:
