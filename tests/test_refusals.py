@@ -243,12 +243,12 @@ CASES = {
     "frame of names too few": arrays("a table of 2 columns but only 1 names", X=Frame(["a"], X)),
     "frame of names not in Unicode": arrays("surrogates not allowed", X=Frame(["\ud800", "b"], X)),
     "y a column": arrays("y has shape (8, 1): expected (8,)", y=Y[:, None]),
-    "y with infinity": arrays("has inf in row 1", "finite", y=np.where(Y, 1.0, np.inf)),
+    "y with infinity": arrays("has inf: ", "finite", y=np.where(Y, 1.0, np.inf)),
     "y of text and numbers": arrays("y cannot be read as a column", y=np.array(["no", 1] * 4, object)),
-    "y beyond int64": arrays("9223372036854775808 in row 2", y=np.array([0, 2**63] * 4, np.uint64)),
+    "y beyond int64": arrays("has 9223372036854775808: ", y=np.array([0, 2**63] * 4, np.uint64)),
     "numbers in words": numbers(["sick", "well"] * 3, "such as 'sick'"),
     "numbers with NaN": numbers([1.0, 2.0, np.nan, 4.0, 5.0, 6.0], "row 3"),
-    "numbers too large": numbers([1e200, 2.0, 3.0, 4.0, 5.0, 6.0], "row 1"),
+    "numbers too large": numbers([1e200, 2.0, 3.0, 4.0, 5.0, 6.0], "has 1e+200: magnitudes"),
     "one number": numbers([2.0] * 6, "there is nothing to learn"),
     "numbers too few": numbers([1.0] * 5, "expected (6,), one for each row of X"),
     "target of words for numbers": case(
@@ -265,7 +265,7 @@ CASES = {
     "nested in text": case(lambda: NestedSplits(KFold(3), "kfold:3"), "is made of two that are drawn"),
     # Job
     "arrays for rows to test": jobs("test=", "TestRows", test=(X, Y)),
-    "no rows to test": jobs("no test rows", test=TestRows(X[:0], TASK.y[:0])),
+    "no rows to test": jobs("X of shape (0, ", test=TestRows(X[:0], TASK.y[:0])),
     "rows to test with NaN": jobs("an empty cell in row 2", test=TestRows(SPOILT, TASK.y)),
     "rows to test of no class": jobs("a class number below 2", test=TestRows(X, TASK.y + 1)),
     # run_many
@@ -283,7 +283,7 @@ CASES = {
     "test rows an array": measures(X, "test=array", "TestRows"),
     "test rows without target": measures(COLUMNS.drop_columns("y"), "no column 'y' with the labels"),
     "test rows without a feature": measures(COLUMNS.drop_columns("a"), f"{NO_COLUMN} 'a'", "b, y"),
-    "test rows none": measures(COLUMNS[:0], "no test rows"),
+    "test rows none": measures(COLUMNS[:0], "X of shape (0, "),
     # Result.predict, predictions
     "one row as a vector": predicts(X[0], "X has shape (2,)", "expected (rows, 2)"),
     "rows of texts": predicts(np.char.add("a", X.astype(str)), "column 'x0' has 'a0.0' in row 1"),

@@ -310,14 +310,10 @@ def fold_text(text: str) -> str:
     value = canonical_text(text)
     if value != normalize("NFC", text):  # a number, a date, a time or a truth value
         return value
-    return canonical_text(fold_marks(value).casefold())
-
-
-def fold_marks(text: str) -> str:
-    """Return text without spaces, hyphens between words, a point at the end, and signs of no width."""
-    seen = "".join(sign for sign in text if category(sign) != "Cf")
+    seen = "".join(sign for sign in value if category(sign) != "Cf")
     words = HYPHEN.sub(" ", seen.strip())
-    return "".join((words[:-1] if words.endswith(".") and len(words) > 1 else words).split())
+    words = words[:-1] if words.endswith(".") and len(words) > 1 else words
+    return canonical_text("".join(words.split()).casefold())
 
 
 def positions_by_value(texts: Sequence[str], key: Callable[[str], str] = canonical_text) -> dict[str, int]:
@@ -739,6 +735,15 @@ class Cells:
         return tuple(sorted(set(texts)))
 
 
+def refuse_gaps(empty: NDArray[np.bool_], called: str, mend: str) -> None:
+    """Raise InputError if cells of a column are empty, (rows,)."""
+    if empty.any():
+        raise InputError(
+            f"{called} has empty cells in {int(empty.sum()):,} of {len(empty):,} rows, the first in row "
+            f"{int(np.argmax(empty)) + 1}: {mend}"
+        )
+
+
 def read_numbers(cells: Cells, name: str, role: str, otherwise: str) -> Values:
     """Return a column of numbers, which may be written as text, (rows,).
 
@@ -764,11 +769,9 @@ def read_numbers(cells: Cells, name: str, role: str, otherwise: str) -> Values:
         example = next((value for value in column.to_pylist() if value is not None), None)
         raise InputError(f"{called} has type {column.type}, such as {str(example)[:60]!r}{otherwise}")
     values = np.asarray(column.cast(pa.float64(), safe=False).to_numpy(), np.float64)
-    if len(empty := np.flatnonzero(np.isnan(values))):
-        raise InputError(
-            f"{called} has {pluralize(len(empty), 'empty cell')}, the first in row {empty[0] + 1}: fill "
-            "them, or leave these rows out, as --drop-unlabelled does with those of the target"
-        )
+    refuse_gaps(
+        np.isnan(values), called, "fill them, or leave these rows out (--drop-unlabelled, of the target)"
+    )
     return values
 
 
@@ -1209,11 +1212,12 @@ def learn_column(cells: Cells, name: str, asked: ColumnKind | None) -> tuple[Col
         numbers = _read_cells(cells, column).values
     if len(numbers) and np.isnan(numbers).all():
         raise ColumnError("is empty")
-    if len(large := np.flatnonzero(np.abs(numbers) > LARGEST)):
-        raise ColumnError(
-            f"has {numbers[large[0]]} in row {large[0] + 1}",
-            f"fix it (magnitudes are at most {LARGEST:g}, and no number may stand for a missing value)",
+    most = int(np.nanargmax(np.abs(numbers))) if len(numbers) else 0
+    if len(numbers) and not (numbers[most] == 0 or 1 / LARGEST <= abs(numbers[most]) <= LARGEST):
+        scale = (
+            f"magnitudes are from {1 / LARGEST:g} to {LARGEST:g}, and no number may stand for a missing value"
         )
+        raise ColumnError(f"has {numbers[most]} in row {most + 1}, the largest", f"fix it ({scale})")
     if column.kind is ColumnKind.DATE:
         known = ~np.isnan(numbers)
         zoned = cells.zoned & known

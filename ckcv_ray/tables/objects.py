@@ -94,20 +94,14 @@ def parse_address(name: str, text: str, least: int = 1) -> Address:
             f"{name}={scheme}{MARK}...: the address has a user, a password or a token in it, which would be "
             f"written into logs: leave it out, and set {CREDENTIALS[scheme]} in the environment"
         )
-    if not BUCKET.fullmatch(bucket):
-        raise InputError(
-            f"{name}={scheme}{MARK}...: what follows is no name of a bucket: expected 3 to 63 lower-case "
-            f"letters, digits, dots and hyphens, as in {scheme}{MARK}bucket/runs/patients"
-        )
-    if not (key := key.strip("/")):
-        if not least:
-            return Address(scheme, bucket, key)
-        raise InputError(f"{name}={quote(text)} is a bucket: add a name, as in {text.rstrip('/')}/runs/x")
+    key = key.strip("/")
     is_name = key.isprintable() and NOT_IN_KEYS.isdisjoint(key) and len(key) <= LONGEST_KEY
-    if not is_name or any(part in ("", ".", "..") for part in key.split("/")):
+    is_name = is_name and not any(part in ("", ".", "..") for part in key.split("/"))
+    if not BUCKET.fullmatch(bucket) or not (is_name if key else not least):
         raise InputError(
-            f"{name}={quote(text)}: no object can have this name here: use letters, digits, spaces and "
-            f"-_.=+, at most {LONGEST_KEY} of them, and no '..', '.' or empty name between slashes"
+            f"{name}={scheme}{MARK}...: expected {scheme}{MARK}bucket/runs/patients, a bucket of 3 to 63 "
+            f"lower-case letters, digits, dots and hyphens, and a name in it of at most {LONGEST_KEY} "
+            "letters, digits, spaces and -_.=+, with no '..', '.' or empty name between slashes"
         )
     return Address(scheme, bucket, key)
 

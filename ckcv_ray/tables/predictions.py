@@ -12,8 +12,16 @@ import numpy as np
 import pyarrow as pa
 
 from ckcv_ray.core.quantities import parse_subgroup
-from ckcv_ray.errors import InputError, pluralize, write_option
-from ckcv_ray.tables.columns import NOTHING_ASKED, Cells, Label, Schema, canonical_text, read_numbers
+from ckcv_ray.errors import InputError, write_option
+from ckcv_ray.tables.columns import (
+    NOTHING_ASKED,
+    Cells,
+    Label,
+    Schema,
+    canonical_text,
+    read_numbers,
+    refuse_gaps,
+)
 from ckcv_ray.tables.read import index_names
 from ckcv_ray.tables.roles import (
     ClassTarget,
@@ -193,10 +201,10 @@ def _read_predicted(
 def _find_empty(table: pa.Table, name: str, empty_wrong: bool) -> Mask:
     """Return which cells of a column are empty, if these may count as wrong."""
     empty = ~find_filled(table[name], name, ClassTarget.gaps)
-    if empty.any() and not empty_wrong:
-        raise InputError(
-            f"column {name!r} has empty cells in {pluralize(int(empty.sum()), 'row')}, the first in row "
-            f"{int(np.argmax(empty)) + 1}: fill them; leave these rows out, if that was decided before any "
-            "figure was seen; or count them as wrong with --empty-wrong"
+    if not empty_wrong:
+        mend = (
+            "fill them; leave these rows out, if that was decided before any figure was seen; or count them "
+            "as wrong with --empty-wrong"
         )
+        refuse_gaps(empty, f"column {name!r}", mend)
     return empty

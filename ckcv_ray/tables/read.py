@@ -5,8 +5,7 @@ where a single reading is possible: else the file is refused, with the option th
 be wrong after all, or something is left out, a remark says so.
 
 Nearly any bytes can be read as text of western Europe (cp1252), also those of Russian, of Japanese or of a
-Mac. A file is read as that if its words then look like words; else likely code pages are offered, with what
-a word of it is in each.
+Mac. A file is read as that if its words then look like words; else it has to be said.
 
 Files are not trusted. The sizes that a file declares are checked against limits, and what it expands to in
 fact has a limited memory, so that a small file that expands to a large one, or claims to, is refused; nothing
@@ -29,7 +28,6 @@ from os.path import isdir, isfile
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, BinaryIO, NamedTuple
-from unicodedata import name as describe
 
 import numpy as np
 import pyarrow as pa
@@ -67,18 +65,12 @@ from ckcv_ray.tables.objects import Address, Bucket, is_address, parse_address
 from ckcv_ray.validation import as_array, as_path, quote, suggest
 
 WESTERN = "cp1252"  # what spreadsheets of western Europe write
-OTHERS = (  # the likelier first
-    *("cp1251", "mac_roman", "shift_jis", "cp932", "koi8_r", "euc_kr", "gb18030", "big5"),
-    *("cp1250", "cp850", "cp1253", "cp1255", "cp1256", "cp866", "euc_jp"),
-)
-MAX_OFFERED = 4
+OTHERS = ("cp1251", "cp1250", "shift_jis", "gb18030", "mac_roman")
 MAX_WORDS = 50_000  # that are looked at
-SAMPLE_BYTES = 1 << 20  # in which code pages are compared
 LONGEST_WORD = 40
 ODD_SHARE = 20  # fewer than one word in 20 may be odd
 WORD_START = re.compile(r"[A-Za-z]*\Z")
 WORD_END = re.compile(r"[^\0-\x7f][^\0-@\[-`{-\x7f]*")  # from the first letter on that is not ASCII
-BETWEEN_WORDS = re.compile(rb"[\s,;\"]")
 SYMBOLS = {
     **dict.fromkeys("’‘–—…·´°×µªº\xa0", "j"),  # may join letters
     **dict.fromkeys("¹²³", "2"),
@@ -88,7 +80,6 @@ SYMBOLS = {
 ODD = re.compile("x|Lp|L[spq]+L|[s2]{2}|2LL|[al]U|[AU]U[al]".replace("L", "[aAlUo]"))  # see _outline
 ODD_IN_LATIN = re.compile("[lU]{3}|^[^aA]*$")
 ALONE = "àèéåöøæÀÉÅÖØÆ"  # letters that are words, or symbols, by themselves
-SCRIPTS = dict.fromkeys(("HIRAGANA", "KATAKANA", "KATAKANA-HIRAGANA"), "CJK")
 
 
 def check_encoding(encoding: str | None) -> None:
@@ -96,7 +87,7 @@ def check_encoding(encoding: str | None) -> None:
     try:
         "a".encode("utf-8" if encoding is None else encoding)
     except (LookupError, ValueError, TypeError):
-        known = ", ".join((WESTERN, *OTHERS[:3]))
+        known = ", ".join((WESTERN, *OTHERS))
         raise InputError(
             f"encoding={quote(encoding)}: expected one of text that Python knows, such as {known} or utf-16"
         ) from None
@@ -115,19 +106,13 @@ def find_words(text: str) -> list[str]:
 def is_plausible(word: str) -> bool:
     """Return whether a word that is not ASCII looks like one, as it does in the right code page.
 
-    Its letters are of one script, without symbols among them, and not capital after small ones. A Latin word
-    has an ASCII letter as well, and at most two others together.
+    It has no symbols among its letters, and no capital after a small one, but a letter that is ASCII as well,
+    and at most two others together.
     """
     outline = "".join(map(_outline, word))
-    letters = [letter for letter, kind in zip(word, outline, strict=True) if kind in "aAlUo"]
-    if not letters:
-        return not ODD.search(outline)
-    scripts = {describe(letter, "NONE").split()[0] for letter in letters}
-    scripts = {SCRIPTS.get(script, script) for script in scripts}
-    if ODD.search(outline) or len(scripts) > 1 or "HALFWIDTH" in scripts:
+    if ODD.search(outline):
         return False
-    alone = len(word) == 1 and word in ALONE
-    return scripts != {"LATIN"} or alone or not ODD_IN_LATIN.search(outline)
+    return word in ALONE or not any(kind in "aAlUo" for kind in outline) or not ODD_IN_LATIN.search(outline)
 
 
 def _outline(c: str) -> str:
@@ -137,34 +122,6 @@ def _outline(c: str) -> str:
     if c.isascii():
         return "A" if c.isupper() else "a"
     return "U" if c.isupper() else "l" if c.islower() else "o"
-
-
-def _ask(content: bytes, name: str) -> str:
-    """Return the question which encoding a text is in, by the first word that is not UTF-8."""
-    place = 0
-    try:
-        content.decode()
-    except UnicodeDecodeError as error:
-        place = error.start
-    first = content.rfind(b"\n", 0, max(0, place - SAMPLE_BYTES // 2)) + 1
-    lines = content[first : first + SAMPLE_BYTES]
-    lines = lines[: lines.rfind(b"\n") + 1] or lines
-    start, end = content[max(0, place - LONGEST_WORD) : place], content[place : place + LONGEST_WORD]
-    word = BETWEEN_WORDS.split(start)[-1] + BETWEEN_WORDS.split(end, 1)[0]
-    shares: dict[str, float] = {}
-    for encoding in OTHERS:
-        with suppress(UnicodeDecodeError):
-            words = find_words(lines.decode(encoding))
-            shares[encoding] = sum(map(is_plausible, words)) / max(1, len(words))
-    readings: dict[str, str] = {}  # the encoding of each
-    for encoding in sorted(shares, key=lambda encoding: -shares[encoding]):
-        readings.setdefault(word.decode(encoding, "replace"), encoding)
-    offered = [(encoding, reading) for reading, encoding in readings.items()][:MAX_OFFERED]
-    with suppress(UnicodeDecodeError):
-        offered.append((WESTERN, word.decode(WESTERN)))
-    named = ", ".join(f"--encoding {encoding} for {reading!r}" for encoding, reading in offered)
-    line = content.count(b"\n", 0, place) + 1
-    return f"{name} is not UTF-8, as line {line:,} shows: say {named}, or another encoding"
 
 
 LAST, NO_MORE = "last", "none"
@@ -500,6 +457,15 @@ def _decode(content: bytes, encoding: str | None, name: str) -> tuple[bytes, lis
     if content.startswith(codecs.BOM_UTF8):
         content, encoding = content.removeprefix(codecs.BOM_UTF8), None
     encoding = next((own for mark, own in MARKS.items() if content.startswith(mark)), encoding)
+    if encoding is None and b"\0" not in content and not _is_utf8(content):
+        encoding = "utf-8"
+        with suppress(UnicodeDecodeError):
+            words = find_words(text := content.decode(WESTERN))
+            odd = [word for word in words if not is_plausible(word)]
+            if len(odd) * ODD_SHARE < len(words):
+                sample = odd[0] if odd else next(filter(str.isalpha, words), words[0])
+                remark = f"is not UTF-8: read as {WESTERN}, as in {sample!r}; say --encoding if it is not"
+                return text.encode(), [remark]
     if encoding is not None:
         try:
             content = codecs.decode(content, encoding).encode()
@@ -507,8 +473,8 @@ def _decode(content: bytes, encoding: str | None, name: str) -> tuple[bytes, lis
             start = error.start if isinstance(error, UnicodeDecodeError) else 0
             line = content.count(b"\n", 0, start) + 1
             raise InputError(
-                f"{name} is not in {encoding}, as line {line:,} shows: say "
-                "another --encoding, or leave it out to have it found or asked for, or save it in UTF-8"
+                f"{name} is not in {encoding}, as line {line:,} shows: say which --encoding it is in, such "
+                f"as {', '.join(OTHERS)}, or save it in UTF-8"
             ) from None
         check_bytes(name, len(content))
     if b"\0" in content:
@@ -516,20 +482,16 @@ def _decode(content: bytes, encoding: str | None, name: str) -> tuple[bytes, lis
             f"{name} holds zero bytes: it is no text, unless it is in UTF-16: then say --encoding "
             "utf-16-le, or save it in UTF-8"
         )
-    if encoding is not None:
-        return content, []
+    return content, []
+
+
+def _is_utf8(content: bytes) -> bool:
+    """Return whether bytes are UTF-8, without decoding them: characters would take up to four bytes each."""
     place = pa.py_buffer(np.array([0, len(content)], np.int32))
-    with suppress(pa.ArrowInvalid):  # decoded, characters take up to four bytes each
+    with suppress(pa.ArrowInvalid):
         pa.StringArray.from_buffers(1, place, pa.py_buffer(content)).validate(full=True)
-        return content, []
-    words, text = list[str](), ""
-    with suppress(UnicodeDecodeError):
-        words = find_words(text := content.decode(WESTERN))
-    odd = [word for word in words if not is_plausible(word)]
-    if len(odd) * ODD_SHARE >= len(words):
-        raise InputError(_ask(content, name))
-    sample = odd[0] if odd else next(filter(str.isalpha, words), words[0])
-    return text.encode(), [f"is not UTF-8: read as {WESTERN}, as in {sample!r}; say --encoding if it is not"]
+        return True
+    return False
 
 
 def _join_spaces(content: bytes, name: str) -> bytes:

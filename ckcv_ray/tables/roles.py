@@ -23,7 +23,7 @@ names do and not by chance:
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from contextlib import suppress
 from csv import Error, reader
 from dataclasses import dataclass, field, replace
@@ -47,7 +47,6 @@ from ckcv_ray.tables.columns import (
     MAX_CLASSES,
     MIN_GROUPS,
     NO_NAMES,
-    POINT,
     SPACES,
     TRUTH,
     Cells,
@@ -58,6 +57,7 @@ from ckcv_ray.tables.columns import (
     bare,
     canonical_text,
     check_single,
+    decode,
     find_number_form,
     fold_text,
     is_number_type,
@@ -67,6 +67,7 @@ from ckcv_ray.tables.columns import (
     number_values,
     positions_by_value,
     read_numbers,
+    refuse_gaps,
     some,
     suggest_column,
     without_gaps,
@@ -134,12 +135,7 @@ def _find_target_name(names: list[str], target: str | None) -> str:
     matches = [name for name in TARGETS if name in names]
     if len(matches) != 1:
         which = f"columns {', '.join(matches)} could be" if matches else f"none of {', '.join(TARGETS)} is"
-        hint = ""
-        if len(names) == 1 and any(mark in names[0] for mark in ";\t"):
-            hint = " (say by --separator what separates the columns)"
-        elif sum(bool(POINT.match(name)) for name in names) > len(names) / 2:
-            hint = " (the first line must name the columns)"
-        raise InputError(f"{which} the target: name it with --target; the columns are {some(names)}{hint}")
+        raise InputError(f"{which} the target: name it with --target; the columns are {some(names)}")
     check_single(names, matches)
     return matches[0]
 
@@ -186,21 +182,19 @@ def check_role(option: str, column: str, names: Sequence[str], others: Mapping[s
 
 def _check_chosen(names: list[str], target: str, groups: Sequence[str], roles: Roles) -> None:
     """Raise InputError unless the columns asked for exist, and each is for one purpose."""
-    features, drop, known = roles.features, roles.drop, list(dict.fromkeys(names))
-    for argument, value in (("features", features), ("drop", drop)):
-        expect(argument, value, list | tuple | None, "a list of column names")
+    for option, value in (("features", roles.features), ("drop", roles.drop)):
+        expect(option, value, list | tuple | None, "a list of column names")
         for name in value or ():
-            check_column(name, known)
-    if target in (drop or ()):
-        raise InputError(f"column {quote(target)} is the target: leave it out of --drop, or name another")
-    taken = {"target": [target], "features": features or (), "group": groups}
+            check_role(
+                option, name, list(dict.fromkeys(names)), {"target": [target]} if option == "drop" else {}
+            )
+    others = {"target": [target], "features": roles.features or (), "group": groups}
     asked = (*(("group", group) for group in groups), ("weight", roles.weight), ("id", roles.id))
-    for argument, column in (*asked, (SPLITTING, roles.split_by)):
-        expect(argument, column, str | None, "the name of a column")
-        shared = {"weight": "", SPLITTING: "features"}.get(argument, "group")
+    for option, column in (*asked, (SPLITTING, roles.split_by)):
+        expect(option, column, str | None, "the name of a column")
+        shared = {"weight": "", SPLITTING: "features"}.get(option, "group")
         if column is not None:
-            others = {other: columns for other, columns in taken.items() if other != shared}
-            check_role(argument, column, names, others)
+            check_role(option, column, names, {other: others[other] for other in others if other != shared})
 
 
 def check_asked(asked: DeclaredTypes, chosen: Sequence[str]) -> None:
@@ -225,18 +219,17 @@ def check_kept(words: Collection[str]) -> frozenset[str]:
         InputError: a word is no gap, or the text of an empty cell.
     """
     for word in words:
-        if not word.strip():
-            raise InputError("keep_values='': an empty cell is a gap in any case: name words, such as NA")
-        if word.lower() not in GAPS:
+        if word.lower() not in GAPS - {""}:
             raise InputError(
-                f"keep_values={quote(word)}: it is no word that is taken for an empty cell, as these are, in "
-                f"capitals as well: {', '.join(sorted(GAPS - {''}))}: leave it out"
+                f"keep_values={quote(word)}: expected words that are taken for empty cells, which are, in "
+                f"capitals as well, {', '.join(sorted(GAPS - {''}))}"
             )
     return frozenset(word.lower() for word in words)
 
 
 MIN_OF_CLASS = 2
 MIN_CLASSES = 2
+TO_PREDICT_NUMBERS = "; to predict numbers, choose a learner of numbers such as ridge, with --clip"
 MAX_CLASSES_NAMED, MAX_OF_CLASS = 5, 24  # of classes that are named in one sentence, and of their labels
 
 
@@ -302,10 +295,7 @@ class Target:
         )
         y = read_numbers(Cells.of(columns, name), name, "the target", otherwise)
         if (most := np.abs(y).max()) > LARGEST:
-            raise InputError(
-                f"the target {name!r} has {most:g} in row {np.abs(y).argmax() + 1}: numbers are finite, and "
-                f"of magnitude at most {LARGEST:g}"
-            )
+            raise InputError(f"the target {name!r} has {most:g}: magnitudes are at most {LARGEST:g}")
         if np.all(y == y[0]):
             raise InputError(f"the target {name!r} is {y[0]:g} in every row: there is nothing to learn")
         return y + 0.0
@@ -346,7 +336,7 @@ class ClassTarget(Target):
                 f"the target {self.name!r} has classes of 1 row ({some([self.classes[i] for i in few])}): "
                 f"{'most need' if allow_singletons else 'each needs'} at least {MIN_OF_CLASS}; leave the "
                 "others out, or if they are few score them by ckcv evaluate, which proves nothing"
-                f"{_perhaps_numbers(self.classes)}"
+                f"{TO_PREDICT_NUMBERS}"
             )
 
     def read(self, columns: pa.Table, name: str | None = None) -> Classes:
@@ -431,36 +421,25 @@ def encode_classes(column: pa.ChunkedArray, target: str) -> tuple[tuple[Label, .
     """Return the classes of a target without gaps, sorted, and the class number of every row."""
     values, codes = _encode(column, target)
     limit = inf if any(isinstance(value, float) for value in values) else 2**63
-    counts = np.bincount(codes, minlength=len(values)).tolist()
-    totals: Counter[Label] = Counter()
-    for value, count in zip(values, counts, strict=True):  # some may differ in spaces alone
-        if count:
-            totals[value + 0.0 if isinstance(value, float) else value] += count  # -0.0 equals 0.0
-    for value in totals:
-        if not isinstance(value, str) and not (isfinite(value) and abs(value) < limit):
-            row = int(np.argmax(codes == values.index(value))) + 1
-            raise InputError(
-                f"the target {target!r} has {value} in row {row}: labels are text or finite numbers"
-            )
-    if not MIN_CLASSES <= len(totals) <= MAX_CLASSES:
+    held = (values[code] for code in np.unique(codes).tolist())  # some may differ in spaces alone
+    found = sorted({value + 0.0 if isinstance(value, float) else value for value in held})  # -0.0 equals 0.0
+    odd = [
+        value for value in found if not (isinstance(value, str) or (isfinite(value) and abs(value) < limit))
+    ]
+    if odd:
+        raise InputError(f"the target {target!r} has {odd[0]}: labels are text or finite numbers")
+    if not MIN_CLASSES <= len(found) <= MAX_CLASSES:
+        hint = TO_PREDICT_NUMBERS if len(found) > MAX_CLASSES else ""
         raise InputError(
-            f"the target {target!r} has {pluralize(len(totals), 'class', 'classes')} "
-            f"({some(sorted(totals))}): expected {MIN_CLASSES} to {MAX_CLASSES:,}{_perhaps_numbers(totals)}"
+            f"the target {target!r} has {pluralize(len(found), 'class', 'classes')} "
+            f"({some(found)}): expected {MIN_CLASSES} to {MAX_CLASSES:,}{hint}"
         )
-    ordered = sorted(totals)
-    numbers = {label: _find_number(label) for label in ordered}
+    numbers = {label: _find_number(label) for label in found}
     if None not in numbers.values():  # texts that are all numbers are sorted by what they are worth
-        ordered.sort(key=lambda label: (numbers[label], label))
-    classes = tuple(ordered)
-    if len(codes) * max(len(str(label)) for label in classes) > MAX_TABLE_BYTES:
+        found.sort(key=lambda label: (numbers[label], label))
+    if len(codes) * max(len(str(label)) for label in found) > MAX_TABLE_BYTES:
         raise InputError(f"labels of {target!r} take more than {MAX_TABLE_BYTES >> 20:,} MiB: shorten them")
-    return classes, _number_labels(values, codes, classes, target)
-
-
-def _perhaps_numbers(classes: Iterable[Label]) -> str:
-    if any(isinstance(label, bool) or _find_number(label) is None for label in classes):
-        return ""
-    return "; to predict numbers, choose a learner of numbers such as ridge, in ckcv run with --clip"
+    return tuple(found), _number_labels(values, codes, tuple(found), target)
 
 
 def _find_number(label: Label) -> float | None:
@@ -480,11 +459,10 @@ class GapWords(NamedTuple):
     @classmethod
     def of(cls, column: pa.ChunkedArray, name: str, taken: NDArray[np.bool_]) -> "GapWords":
         """Return the words in those cells of a column that were taken for empty ones, (rows,)."""
-        values, codes = list_distinct(column.filter(pa.array(taken)))
         rows: Counter[str] = Counter()
-        for value, count in zip(values, np.bincount(codes, minlength=len(values)).tolist(), strict=True):
-            rows[bare(value) if isinstance(value, str) else ""] += count
-        return cls(name, {word: rows[word] for word in sorted(rows) if rows[word]}, len(column))
+        for found in decode(column.filter(pa.array(taken))).value_counts().to_pylist():
+            rows[bare(found["values"]) if isinstance(found["values"], str) else ""] += found["counts"]
+        return cls(name, {word: rows[word] for word in sorted(rows)}, len(column))
 
     def describe(self) -> str:
         """Say in how many rows cells count as empty, and which words do, with the option that keeps these."""
@@ -703,18 +681,11 @@ class Groups(Units):
 
     def check(self) -> None:
         """Raise InputError if they are too few, or do not group anything."""
-        if self.n_units < MIN_GROUPS:
+        if not MIN_GROUPS <= self.n_units < self.n:
             raise InputError(
-                f"column {self.column!r} has {self.n_units} different value{'s' * (self.n_units > 1)}: at "
-                f"least {MIN_GROUPS} groups are needed; name the column that says which rows belong "
-                "together, such as the patient's number"
-            )
-        if self.n_units == self.n:
-            drop = "the columns with --drop" if "," in self.column else write_option("drop", self.column)
-            raise InputError(
-                f"column {self.column!r} has a different value in each of the {self.n:,} rows, so it groups "
-                f"nothing: leave --group out (and {drop}), as bounds for independent rows are closer; or "
-                "name the column that says which rows belong together"
+                f"column {self.column!r} makes {self.n_units:,} groups of {self.n:,} rows: at least "
+                f"{MIN_GROUPS} are needed, with several rows in one; name the column that says which rows "
+                "belong together, such as the patient's number, or leave --group out if none do"
             )
 
     def check_independent(self, message: str) -> None:
@@ -767,11 +738,8 @@ class SplitUnits(Groups):
         except ColumnError as problem:
             mend = next((mend for mend in problem.mends if "{" not in mend), "name another column")
             raise InputError(f"column {name!r} {problem}: {mend}") from None
-        if len(empty := np.flatnonzero(np.isnan(x))):
-            raise InputError(
-                f"column {name!r}, which divides the rows, is empty in {pluralize(len(empty), 'row')}, the "
-                f"first {empty[0] + 1}: fill these cells, or leave the rows out"
-            )
+        called = f"column {name!r}, which divides the rows,"
+        refuse_gaps(np.isnan(x), called, "fill these cells, or leave the rows out")
         values, groups = np.unique(x, return_inverse=True)
         levels = tuple(column.levels)
         return cls(len(x), groups=groups, column=name, values=values, kind=column.kind, levels=levels)
@@ -803,12 +771,12 @@ class SplitUnits(Groups):
         wanted, signs, example = {
             ColumnKind.NUMBER: ("number", ("=", ">=", ">"), "3.5"),
             ColumnKind.DATE: ("date", (">=", ">"), "2025-01-31"),
-            ColumnKind.CATEGORY: (form, ("=",), self.levels[0] if self.levels else ""),
+            ColumnKind.CATEGORY: (form, ("=",), self.levels[:1]),
         }[self.kind]
         if form != wanted or sign not in signs:
             raise InputError(
                 f"column {self.column!r} has {self.kind} values, and {quote(sign + text)} is none of them: "
-                f"write {self.column}{signs[0]}{example}"
+                f"write {self.column}{signs[0]}{''.join(example)}"
             )
         if self.levels:
             alike = positions_by_value(self.levels).get(canonical_text(text), -1)
@@ -845,18 +813,14 @@ def group_numbers(cells: Cells, name: str) -> RowUnits:
         InputError: it has empty cells, or values that are not text, numbers, dates or the like.
     """
     column = cells.infer()
-    if pa.types.is_null(column.type):
-        raise InputError(f"column {name!r} is empty: groups are named by text or whole numbers")
     if is_text(column.type):  # whose cells are of one group if they differ in the spaces around them alone
         column = without_gaps(column, NO_NAMES & cells.gaps)
-    missing = pc.is_null(column, nan_is_null=True)
-    if len(rows := np.flatnonzero(missing.to_numpy())):
-        raise InputError(
-            f"column {name!r} has no group in {len(rows):,} of {len(column):,} rows, the first in row "
-            f"{rows[0] + 1}: fill the empty cells (NA, null, nan and ? are such, unless --keep-values "
-            "names them), with a value of its own for each row that belongs to no other, or leave these rows "
-            "out"
-        )
+    refuse_gaps(
+        pc.is_null(column, nan_is_null=True).to_numpy(),
+        f"column {name!r}, which names groups,",
+        "fill them (NA, null, nan and ? are such, unless --keep-values names them), with a value of its own "
+        "for each row that belongs to no other, or leave these rows out",
+    )
     try:
         return number_values(column)
     except pa.ArrowException as error:

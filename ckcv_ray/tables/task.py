@@ -38,7 +38,6 @@ from ckcv_ray.core.resampling.base import Strata
 from ckcv_ray.errors import InputError, cut, pluralize, write_option
 from ckcv_ray.tables.columns import (
     GAPS,
-    LARGEST,
     MINUS,
     NOTHING_ASKED,
     TRUTH,
@@ -114,23 +113,11 @@ def _make_column(name: str, values: object, n: int) -> pa.Array:
         raise InputError(f"{name} cannot be read as a column ({error}): give values of one type") from None
 
 
-def _check_spread(X: NDArray[np.float64], names: list[str], plain: bool) -> None:
-    """Raise InputError if no column varies, or if one has numbers too small to compute with.
-
-    Where columns are encoded in each split (not ``plain``), numbers are scaled there, or need not be.
-    """
+def _check_spread(X: NDArray[np.float64], names: Sequence[str]) -> None:
+    """Raise InputError if no column varies."""
     first = X[:1]
     if np.all((first == X) | (np.isnan(first) & np.isnan(X))):
         raise InputError(f"nothing varies from row to row in {some(names)}: there is nothing to learn from")
-    if not plain:
-        return
-    most = np.abs(X).max(axis=0)
-    if len(small := np.flatnonzero((most > 0) & (most < 1 / LARGEST))):
-        name, value = names[small[0]], most[small[0]]
-        raise InputError(
-            f"column {name!r} has no magnitude above {value:g}: at least {1 / LARGEST:g} is needed; "
-            f"change its unit, or leave it out with {write_option('drop', name)} or --features"
-        )
 
 
 Words = NDArray[np.uint64]
@@ -564,7 +551,7 @@ class Task:
             return kept
         schema = kept.schema.narrow(kept.X)
         if schema.plain:
-            _check_spread(kept.X, list(kept.features), plain=True)
+            _check_spread(kept.X, kept.features)
         return replace(kept, schema=schema, X=kept.schema.translate(kept.X, schema))
 
     def recode(self, rows: Rows, table: "Task") -> Rows:
@@ -709,7 +696,7 @@ def _from_table(
         schema, X = Schema.learn(columns, chosen, asked)
         if roles.features is None:
             schema, X, numbering = _leave_out_row_numbers(schema, X, asked)
-        _check_spread(X, list(schema.names), schema.plain)
+        _check_spread(X, schema.names)
         words = [
             GapWords.of(columns[column.name], column.name, np.isnan(x))
             for column, x in zip(schema, X.T, strict=True)
@@ -815,16 +802,13 @@ def make_test_rows(rows: "pa.Table | TestRows | None", task: Task) -> TestRows |
         check_column(task.target.name, columns.column_names, " with the labels of the test rows")
         X, y = task.rows_from(columns), task.target.read(columns)
     else:
-        X, y = as_array("X", rows.X), as_array("y", rows.y)
-        X = make_rows(X, task) if task.schema.plain else np.ascontiguousarray(X, np.float64)
-        if X.ndim != 2 or X.shape[1] != len(task.features):
-            raise InputError(f"X has shape {X.shape}: expected (rows, {len(task.features)})")
-    if not len(X):
-        raise InputError("there are no test rows")
-    if y.shape != (len(X),) or not np.isin(y, range(task.n_classes)).all():
+        y = as_array("y", rows.y)
+        X = make_rows(rows.X, task) if task.schema.plain else as_array("X", rows.X).astype(np.float64)
+    shape = (len(y), len(task.features))
+    if not len(y) or X.shape != shape or not np.isin(y, range(task.n_classes)).all():
         raise InputError(
-            f"y of the {len(X)} test rows has shape {y.shape}: expected a class number below "
-            f"{task.n_classes} for each"
+            f"test rows have X of shape {X.shape} and y of shape {y.shape}: expected (rows, {shape[1]}), and "
+            f"a class number below {task.n_classes} for each row"
         )
     return TestRows(X, y.astype(np.int32))
 
@@ -846,11 +830,9 @@ def check_subgroups(names: Sequence[str], task: Task) -> None:
     """Raise InputError if subgroups are of no column that is learned from, or their bins cannot be made."""
     for subgroups in map(parse_subgroup, names):
         if subgroups.column not in task.schema.names:
-            is_target = subgroups.column == task.target.name
-            why = "is the target" if is_target else "is no column that is learned from"
             raise InputError(
-                f"subgroups={cut(str(subgroups), LONGEST_OF_SUBGROUP)}: {quote(subgroups.column)} {why}: "
-                "name one that new rows have as well"
+                f"subgroups={cut(str(subgroups), LONGEST_OF_SUBGROUP)}: {quote(subgroups.column)} is no "
+                "column that is learned from: name one that new rows have as well"
             )
         divide_rows(subgroups, task, task.X)
 
@@ -870,12 +852,10 @@ def divide_rows(subgroups: Subgroups, task: Task, X: Rows) -> list[Subgroup]:
     column, learned, values = task.schema[position], task.X[:, position], X[:, position]
     name = column.name[:LONGEST_OF_SUBGROUP]
     if column.kind is ColumnKind.CATEGORY:
-        if subgroups.bins or subgroups.edges:
-            raise InputError(f"subgroups={subgroups}: {name!r} has categories: name the column alone")
-        if len(column.levels) > MAX_SUBGROUPS:
+        if subgroups.bins or subgroups.edges or len(column.levels) > MAX_SUBGROUPS:
             raise InputError(
-                f"subgroups={subgroups}: {name!r} has {len(column.levels):,} categories, more than rows can "
-                f"carry: at most {MAX_SUBGROUPS}"
+                f"subgroups={subgroups}: {name!r} has {len(column.levels):,} categories: name the column "
+                f"alone, of at most {MAX_SUBGROUPS} categories"
             )
         texts = [cut(level, LONGEST_OF_SUBGROUP) for level in column.levels]
         if len(set(texts)) < len(texts):  # names must differ

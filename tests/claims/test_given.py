@@ -197,7 +197,7 @@ def test_what_is_no_label_counts_as_wrong_and_is_named() -> None:
 REFUSED = {
     "'WELL', which differs from the label 'well' by case": {"predicted": np.char.upper(draw()[1])},
     "holds probabilities such as 0.*--score predicted --cut-off 0.5": {"predicted": draw()[2]},
-    "'predicted' has empty cells in 400 rows.*--empty-wrong": {"predicted": [None] * 400},
+    "'predicted' has empty cells in 400 of 400 rows.*--empty-wrong": {"predicted": [None] * 400},
     "claim=auc is about scores, and there are none": {"claim": "auc"},
     "require=ppv:0.02>=0.3 takes models, or rows that fix thresholds": {
         "require": "ppv:0.02>=0.3",

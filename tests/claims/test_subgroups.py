@@ -124,14 +124,14 @@ def test_subgroups_that_are_all_small_claim_nothing():
 @pytest.mark.parametrize(
     ("named", "said", "task"),
     [
-        ("y", "'y' is the target", make_task()),
+        ("y", "'y' is no column that is learned from", make_task()),
         ("height", "'height' is no column that is learned from", make_task()),
-        ("ward:2", "'ward' has categories: name the column alone", make_task()),
+        ("ward:2", "'ward' has 3 categories: name the column alone", make_task()),
         ("stage:5", "5 bins of 'stage' would have equal edges", make_task()),
         ("age:1", "is below 2, the minimum", make_task()),
         ("age:21", "is above 20, the maximum", make_task()),
         ("age,age:3", "names column 'age' twice", make_task()),
-        ("who", r"\d+ categories, more than rows can carry: at most 200", make_people(1200, 300)),
+        ("who", r"\d+ categories: name the column alone, of at most 200", make_people(1200, 300)),
         ("x", r"^subgroups=x counts rows of a subgroup as independent", make_people(90, 30, group="who")),
     ],
 )

@@ -359,8 +359,8 @@ def test_a_gap_is_no_label_group_or_weight(name: str) -> None:
     text = str(find_answer(partial(Task.of, NUMBERS[:, None], EVERY[name])))
     assert "the target 'y' has empty cells in 5 of 40 rows" in text or "'y' has type" in text
     text = str(find_answer(partial(Task.of, NUMBERS[:, None], Y, groups=EVERY[name])))
-    assert "'group' has no group in 5 of 40 rows, the first in row 4" in text
-    with pytest.raises(InputError, match=r"empty cells, the first in row 4|column of w"):
+    assert "'group', which names groups, has empty cells in 5 of 40 rows, the first in row 4" in text
+    with pytest.raises(InputError, match=r"empty cells in 5 of 40 rows, the first in row 4|column of w"):
         Task.of(NUMBERS[:, None], Y, sample_weight=EVERY[name])
 
 

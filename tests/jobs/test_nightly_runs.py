@@ -80,5 +80,5 @@ def test_the_cron_job_submits_under_the_id_of_the_night(tmp_path: Path) -> None:
     assert night in (str(today), str(datetime.now(UTC).date()))
     assert words[words.index("--submission-id") + 1] == f"nightly-{night}"
     assert options_known(words)
-    with pytest.raises(InputError, match="is no name of a bucket"):  # until the user names one
+    with pytest.raises(InputError, match="a bucket of 3 to 63"):  # until the user names one
         open_files(words[words.index("--out") + 1])

@@ -163,7 +163,7 @@ SOON.loc[0, "day"] = "soon"
 SITE = {"time": None, "gap": None, "resampling": "column:site"}
 REFUSED = [
     no("there is no column 'days' .* did you mean 'day'", time="days"),
-    no("column 'day', which divides the rows, is empty in 1 row, the first 5: fill these cells", BLANK),
+    no("column 'day', which divides the rows, has empty cells in 1 of", BLANK),
     no("holds dates and in 1 row what is none, such as 'soon' in row 1: write all as", SOON),
     no("kind date, and gap=3: expected dates and a gap such as 30d", gap=3),
     no("kind number, and gap=36h: .* numbers and a gap in their unit", time="week"),

@@ -355,11 +355,8 @@ def write_page(folder: Path, labels: tuple[str, str], encoding: str, name: str =
 def test_other_code_pages_are_asked_about_and_said(encoding: str, tmp_path: Path) -> None:
     labels = FOREIGN[encoding]
     path = write_page(tmp_path, labels, encoding)
-    with pytest.raises(InputError, match=r"is not UTF-8, as line 2 shows: say") as refused:
+    with pytest.raises(InputError, match=r"is not in utf-8, as line 2 shows: say which --encoding"):
         read(path)
-    offered = dict(re.findall(r"--encoding (\w+) for '([^']*)'", str(refused.value)))
-    assert offered[encoding] == labels[0]
-    assert len(offered) > 2
     assert read(path, Reading(encoding=encoding)).learn["y"].unique().to_pylist() == [*labels]
 
 
@@ -375,7 +372,7 @@ def test_text_of_western_europe_is_read_and_said_to_be(labels: str, tmp_path: Pa
 
 def test_utf8_with_lines_of_another_encoding_is_refused_with_the_line(tmp_path: Path) -> None:
     (tmp_path / "table.csv").write_bytes("x\nMüller\nGröße\n".encode() + "Zürich\n".encode("cp1252"))
-    with pytest.raises(InputError, match=r"is not UTF-8, as line 4 shows: .* for 'Zürich'"):
+    with pytest.raises(InputError, match=r"is not in utf-8, as line 4 shows: say"):
         read(tmp_path / "table.csv")
 
 
@@ -411,7 +408,7 @@ def test_bytes_that_are_not_of_the_encoding_are_refused_with_their_line(tmp_path
         ("x,y\n1,男".encode("shift_jis")[:-1], "shift_jis", 2),
     ):
         path.write_bytes(content)
-        with pytest.raises(InputError, match=f"is not in {encoding}, as line {line} shows: say another"):
+        with pytest.raises(InputError, match=f"is not in {encoding}, as line {line} shows: say which"):
             read(path, Reading(encoding=encoding))
 
 

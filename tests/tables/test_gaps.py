@@ -56,15 +56,9 @@ def test_each_reader_hands_over_the_words_and_they_are_gaps_unless_they_are_kept
     assert kept.digest != task.digest
 
 
-@pytest.mark.parametrize(
-    ("word", "said"),
-    [
-        ("", "an empty cell is a gap in any case"),
-        ("unknown", "it is no word that is taken for an empty cell"),
-    ],
-)
-def test_other_words_are_refused(word: str, said: str) -> None:
-    with pytest.raises(InputError, match=f"keep_values='{word}': {said}"):
+@pytest.mark.parametrize("word", ["", "unknown"])
+def test_other_words_are_refused(word: str) -> None:
+    with pytest.raises(InputError, match=f"keep_values='{word}': expected words that are taken for empty"):
         Task.of(frame()[["x"]], LABELS, asked=DeclaredTypes(keep_values=("NA", word)))
 
 

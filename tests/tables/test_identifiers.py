@@ -338,21 +338,24 @@ def test_a_column_of_weights_is_read_in_any_form_and_is_no_feature(form: str) ->
 
 
 NO_GROUPS = [
-    ([None, *TEXT[1:]], r"'g' has no group in 1 of 24 rows, the first in row 1: .* leave these rows out"),
+    (
+        [None, *TEXT[1:]],
+        r"'g', .*, has empty cells in 1 of 24 rows, the first in row 1: .* leave these rows out",
+    ),
     ([*GROUPS[:-1].astype(float), np.nan], "in 1 of 24 rows, the first in row 24"),
-    (pa.nulls(24), "'g' is empty"),
+    (pa.nulls(24), "'g', .*, has empty cells in 24 of 24 rows"),
     ([[0]] * 24, "'g' holds list.*, which cannot be read: name another column"),
-    (["one"] * 24, "'g' has 1 different value: at least 6 groups"),
-    (GROUPS % 5, "'g' has 5 different values: at least 6 groups"),
-    (np.arange(24), "a different value in each of the 24 rows, so it groups nothing: .* --drop g"),
+    (["one"] * 24, "'g' makes 1 groups of 24 rows: at least 6"),
+    (GROUPS % 5, "'g' makes 5 groups of 24 rows: at least 6"),
+    (np.arange(24), "'g' makes 24 groups of 24 rows: .* leave --group out"),
 ]
 NO_WEIGHTS = [
     ([0.0, *WEIGHTS[1:]], "has 0 in row 1: weights are positive"),
     ([*WEIGHTS[1:], -2.0], "has -2 in row 24: weights are positive"),
     ([*WEIGHTS[1:], np.inf], "has inf in row 24"),
     ([1e-200, *WEIGHTS[1:]], "from 1e-150 to 1e"),
-    ([None, None, *WEIGHTS[2:]], "has 2 empty cells, the first in row 1"),
-    (["", *map(str, WEIGHTS[1:])], "has 1 empty cell, the first in row 1"),
+    ([None, None, *WEIGHTS[2:]], "has empty cells in 2 of 24 rows, the first in row 1"),
+    (["", *map(str, WEIGHTS[1:])], "has empty cells in 1 of 24 rows, the first in row 1"),
     ([*map(str, WEIGHTS[1:]), "much"], "has what is no number, such as 'much' in row 24"),
     (["much"] * 24, "has type string, such as 'much': name a column of numbers"),
     (["1,250"] * 24, "may be that of decimals or of thousands: say --thousands ,"),
@@ -363,7 +366,7 @@ NO_ROLES: list[tuple[dict[str, object], str]] = [
     ({"group": 3}, "group=3 is not the name of a column"),
     ({"group": "center,who"}, "there is no column 'who' for --group"),
     ({"group": "center,y"}, "'y' cannot be --group and --target: name another"),
-    ({"group": "center,a"}, "'center,a' has a different value in each of the 24 rows"),
+    ({"group": "center,a"}, "'center,a' makes 24 groups of 24 rows"),
     ({"group": ["center", 3]}, "group=3 is not the name of a column"),
     ({"group": []}, "group is empty"),
     ({"group": ["center", "b"]}, "a column is named 'center,b', as the groups by these .*: rename it"),

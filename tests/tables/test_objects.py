@@ -22,20 +22,16 @@ REFUSED = {
     f"s3://user:{SECRET}@bucket/x": "s3://...: the address has a user, a password or a token in it",
     f"s3://{SECRET}@bucket/x": "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY in the environment",
     f"az://bucket/x?sig={SECRET}": "set AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY",
-    f"s3://[{SECRET}/x": "s3://...: what follows is no name of a bucket: expected 3 to 63",
-    "s3://": "is no name of a bucket",
-    "s3:///x": "is no name of a bucket",
-    "s3://ab/x": "is no name of a bucket",
-    "s3://Bucket/x": "is no name of a bucket",
-    "s3://bucket": "is a bucket: add a name, as in s3://bucket/runs/x",
-    "s3://bucket/": "is a bucket: add",
-    "s3://bucket/runs/../x": "no object can have this name",
-    "s3://bucket/runs//x": "no object can have this name",
-    "s3://bucket/./x": "no '..', '.' or empty name between slashes",
-    "s3://bucket/a\nb": "no object can have this name",
-    "s3://bucket/a*": "no object can have this name",
-    "s3://bucket/a%20b": "no object can have this name",
-    f"s3://bucket/{'x' * 701}": "no object can have this name",
+    **dict.fromkeys(
+        (
+            *(f"s3://[{SECRET}/x", "s3://", "s3:///x", "s3://ab/x", "s3://Bucket/x", "s3://bucket/"),
+            *(
+                f"s3://bucket/{key}"
+                for key in ("runs/../x", "runs//x", "./x", "a\nb", "a*", "a%20b", "x" * 701)
+            ),
+        ),
+        "s3://...: expected s3://bucket/runs/patients, a bucket of 3 to 63",
+    ),
 }
 
 
