@@ -256,11 +256,6 @@ def as_path(name: str, value: object, error: type[CKCVError] = InputError) -> Pa
         path.lstat()
     except (FileNotFoundError, NotADirectoryError, PermissionError):
         pass
-    except UnicodeEncodeError:
-        raise error(
-            f"{name}={str(value)!r}: no file can have this name here: the path is not in UTF-8: rename it, "
-            "or give another"
-        ) from None
     except (OSError, ValueError) as reason:
         message = getattr(reason, "strerror", None) or reason
         raise error(f"{name}={str(value)!r}: no file can have this name: {message}") from None

@@ -75,6 +75,7 @@ from ckcv_ray.validation import ONE, Values, quote
 
 FIRST, DETAILS, PAGE = 1, 2, 3  # levels: of the first screen, of --details, of the page alone
 CAUTION, QUESTION = "CAUTION", "QUESTION"  # facts that are set off from others
+NEW = "new rows", "rows of new groups"
 FOLDER = "RUN_FOLDER"  # stands for the folder in commands
 MAX_NAMED = 20  # columns, values or classes in a sentence
 MAX_DESCRIBED = 200  # columns
@@ -196,17 +197,12 @@ class Section:
         object.__setattr__(self, "facts", [fact for fact in self.facts if fact.text])
 
 
-def name_units(task: Task) -> str:
-    """Say what a new case is."""
-    return task.units.word("new rows", "rows of new groups")
-
-
 def describe_subject(result: Result) -> str:
     """Say what is predicted, and for which rows."""
     labels = [cut(str(label), MAX_LABEL) for label in result.task.classes]
     named, name = ", ".join(cut_list(labels, "more classes", MAX_LABELS)), result.task.target.name
     what = f"{name} ({named})" if labels else f"a number, {name},"
-    return f"Prediction of {what} for {name_units(result.task)}."
+    return f"Prediction of {what} for {result.task.units.word(*NEW)}."
 
 
 def tell_data(result: Result, repeats: int, most: int) -> Section:
@@ -249,9 +245,8 @@ def _tell_table(result: Result, task: Task, target: str, repeats: int) -> Iterat
         yield Fact("groups", "none: rows are taken as independent")
     else:
         sizes = np.bincount(task.row_units)
-        least, most = int(sizes.min()), int(sizes.max())
-        each = f"{least:,} to {most:,} rows each" if least < most else f"{pluralize(least, 'row')} each"
-        said = f"{len(sizes):,}, by {task.units.name} ({each}); groups are independent, their rows may not be"
+        each = f"{task.units.name} ({sizes.min():,} to {sizes.max():,} rows each)"
+        said = f"{len(sizes):,}, by {each}; groups are independent, their rows may not be"
         yield Fact("groups", said, DETAILS, len(sizes))
     columns = f"{len(kinds):,} ({', '.join(counted)}): {list_first(task.features)}"
     yield Fact("columns", columns, DETAILS, len(kinds))
@@ -499,9 +494,9 @@ def tell_quote(
     """Tell which claim may be quoted, if one may, or why the first may not; and what to know before."""
     told, first, cautions = list[Fact](), c.first, [text for text in cautions if quoted or text != nothing]
     if quoted is not None:
-        said = f"{quoted.name} on {name_units(task)} in the long run, {quoted.quantity.side}; proven, by "
+        of = f"{quoted.name} on {task.units.word(*NEW)} in the long run, {quoted.quantity.side}"
         told.append(Fact("number", quoted.limit, PAGE, quoted.bound, *_find_basis(quoted)))
-        told.append(Fact("of", f"{said}{quoted.method}"))
+        told.append(Fact("of", f"{of}; proven, by {quoted.method}"))
     told.append(Fact("accepted", quantity.describe_decisions(decisions), FIRST, decisions))
     may = "Quote with CAUTION" if cautions or question else "May be quoted"
     if quoted is None:
@@ -553,18 +548,16 @@ def _list_earlier(result: Certified) -> Iterator[str]:
         names = [f"{plain(run['command'])} {plain(run['run_id'])} ({quote(run['folder'])})" for run in runs]
         some = "Rows equal to some" if any(run["twins"] for run in runs) else "Some"
         these, number = f"{some} of these {pluralize(before['rows'], 'row')} were", len(runs) + 1
+        listed = ", ".join(cut_list(names, "more", MAX_RUNS))
         if runs and judged:
-            later = f" and {pluralize(number - 2, 'later one')}" if number > 2 else ""
-            which = "both were named before either" if number == 2 else f"all {number} were named before any"
             yield (
-                f"{these} judged before, by {names[0]}{later}. Quote {plain(runs[0]['run_id'])}. This one is "
-                f"covered only if {which} was seen and each had delta/{number}."
+                f"{these} judged before, by {listed}. Quote {plain(runs[0]['run_id'])}. This one is covered "
+                f"only if all runs were named before any was seen, and each had delta/{number}."
             )
         elif runs:
             yield (
-                f"{these} seen before, by {', '.join(cut_list(names, 'more', MAX_RUNS))}: this bound is not "
-                f"covered if what {'it' if number == 2 else 'they'} showed led to this study; --learner a,b "
-                "compares them within the learning rows."
+                f"{these} seen before, by {listed}: this bound is not covered if what was shown led to this "
+                "study; --learner a,b compares them within the learning rows."
             )
 
 
@@ -806,11 +799,11 @@ def _name_search(result: Certified) -> str:
         return f"race: the best of {candidates:,} candidates"
     left, least, numbers = search["not_excluded"], search["least"], result.certificate.numbers
     budget = f"budget, effort {search['effort']:,}"
+    said = f"{budget}: {left:,} of {candidates:,} candidates were not excluded"
     if least is None:
-        return f"{budget}: the best of {candidates:,} candidates, of which all others are excluded"
+        return said
     could = describe_least(least, None if numbers is None else numbers["clip"])
-    not_excluded = f"{left:,} of {candidates:,} candidates were not excluded"
-    return f"{budget}: {not_excluded}; the best of them could still have {could}"
+    return f"{said}; the best of them could still have {could}"
 
 
 # Further sections

@@ -90,7 +90,6 @@ ABOUT_CUT_OFF = {
     BY_BEST: "The best cut-off is chosen on the rows it is measured on, so its curve is too good. ",
     "": "",
 }
-OPEN = " An empty diamond was not excluded: the search within a budget gave it few splits or none."
 JOINED = ", at the best values of the others"
 
 
@@ -404,12 +403,11 @@ def _draw_landscape(result: Certified) -> Picture:
         Mark(x[left_open], y[left_open], shape="D", hollow=True),
     ]
     caption = (
-        f"Each square is a candidate{', the best at the values of its axes' if grid.joined else ''}. A full "
-        f"square has all {n_splits} splits and is coloured by its L_MS; a smaller one was dropped as beaten, "
-        "the smaller the earlier, and is coloured by a lower bound. The star is the winner"
-        f"{'; a cross marks failed evaluations' if failed.any() else ''}."
-        f"{OPEN if left_open.any() else ''} In the table, ≥ marks a lower bound; the splits that prove it "
-        "are in brackets."
+        f"Each square is a candidate, the best at the values of its axes. A full square has all {n_splits} "
+        "splits and is coloured by its L_MS; a smaller one was dropped as beaten, the smaller the earlier, "
+        "and is coloured by a lower bound. The star is the winner; a cross marks failed evaluations, and an "
+        "empty diamond what a search within a budget did not exclude. In the table, ≥ marks a lower bound; "
+        "the splits that prove it are in brackets."
     )
     over = " and ".join(filter(None, grid.names))
     title, winner = f"L_MS{' over ' * bool(over)}{over} at k = {result.k}", int(np.argmax(state == "winner"))
@@ -440,7 +438,7 @@ def _draw_grid(
 def _draw_folds(result: Certified) -> Picture:
     spans, unit = per_k(result.candidates, result.problem), f"{result.task.unit}s"
     best = next(span for span in spans if span["state"] == "winner")
-    states, bounded = {span["state"] for span in spans}, [span for span in spans if span["l_ms"] is None]
+    bounded = [span for span in spans if span["l_ms"] is None]
     x = np.array([(span["k_first"], span["k_last"], np.nan) for span in bounded], np.float64).ravel()
     y = np.array([100 * (span["lower_bound"] or 0.0) for span in bounded])
     parts = [
@@ -457,11 +455,9 @@ def _draw_folds(result: Certified) -> Picture:
     many = last > 8 * first
     caption = (
         "L_MS and L_EE of the best candidate at the winner's and each reported k. At every other k a lower "
-        "bound of L_MS for all its candidates: above the winner's where they are beaten"
-        f"{'; open ones were not excluded' if 'open' in states else ''}"
-        f"{'; where evaluations failed it may be below' if 'failed' in states else ''}. Unseen, in "
-        f"the table, needed no fit. Values of k with as many {unit} in a fold are one procedure, joined by a "
-        "line."
+        "bound of L_MS for all its candidates: above the winner's where they are beaten, and not where the "
+        "table says open or failed. Unseen, in the table, needed no fit. Values of k with as many "
+        f"{unit} in a fold are one procedure, joined by a line."
     )
     columns = ("lower_bound", floor_percent), ("l_ms", ceil_percent), ("l_ee", ceil_percent)
     rows = [

@@ -57,10 +57,9 @@ def test_another_seed_on_the_same_rows_is_named(tmp_path: Path) -> None:
     assert find(second) == [("first", True, share(first, second))]
     assert find(third) == [("first", True, share(first, third)), ("second", True, share(second, third))]
     said = f"Some of these 40 rows were judged before, by run {first.run_id} ('first')"
-    both = "This one is covered only if both were named before either was seen and each had delta/2."
-    assert f"{said}. Quote {first.run_id}. {both}" in say(second)
-    assert f"{said} and 1 later one. Quote {first.run_id}." in say(third)
-    assert "all 3 were named before any was seen and each had delta/3." in say(third)
+    all_of = "This one is covered only if all runs were named before any was seen, and each had delta"
+    assert f"{said}. Quote {first.run_id}. {all_of}/2." in say(second)
+    assert f"{said}, run {second.run_id} ('second'). Quote {first.run_id}. {all_of}/3." in say(third)
 
 
 def test_what_was_found_is_told_wherever_the_folder_is_and_not_certified(tmp_path: Path) -> None:
@@ -82,7 +81,7 @@ def test_rows_that_were_scored_or_learned_from_before_are_seen(tmp_path: Path) -
     assert find(first) == [("scores", False, 40)]
     assert (
         f"Some of these 40 rows were seen before, by evaluate {scores.run_id} ('scores'): this bound is not "
-        "covered if what it showed led to this study; --learner a,b compares them within the learning rows."
+        "covered if what was shown led to this study; --learner a,b compares them within the learning rows."
     ) in say(first)
     learned = np.delete(np.arange(80), first.problem.held)
     second = run(tmp_path / "second", task=select(learned))
