@@ -44,11 +44,6 @@ def solved(study: Study, task: Task, out: Path | None = None) -> Result:
     return run_job(Job(study, task, out), SERIALLY)
 
 
-@pytest.fixture(scope="module")
-def result() -> Result:
-    return solved(STUDY.replace(report_k=(5,), seed=1), table(1))
-
-
 # the winner
 
 
@@ -126,19 +121,3 @@ def test_a_learner_that_always_fails_leaves_the_others_intact(tmp_path: Path) ->
     assert 0 < rows["failing"]["failed"] <= rows["failing"]["candidates"]
     assert [rows[label] for label in ("svm", "stump")] == without.to_json()["per_learner"]
     assert verify(tmp_path / "run").differences == []
-
-
-def test_the_table_of_candidates_has_the_columns_of_every_learner(result: Result) -> None:
-    candidates = result.candidates
-    own = ["learner", "C", "gamma", "metric", "shrinkage", "rule"]
-    assert candidates.column_names[:8] == ["path", "step", *own]
-    kinds = ["string", "double", "double", "string", "string", "string"]
-    assert [str(candidates.schema.field(name).type) for name in own] == kinds
-    for row in candidates.to_pylist():
-        setting = CHOICE.space.setting(row["path"], row["step"])
-        for name in own:
-            value = setting.get(name)
-            if name == "shrinkage" and isinstance(value, float):
-                assert float(row[name]) == value
-            else:
-                assert row[name] == value

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from alike import SMALL
 from conftest import blobs
 from finished import SERIAL
 from scipy.stats import beta
@@ -17,7 +16,6 @@ from ckcv_ray import Job, Study, Task
 from ckcv_ray.core.draws import Draws
 from ckcv_ray.core.resampling.base import Strata
 from ckcv_ray.runs.run import run_job
-from ckcv_ray.study.problem import Problem
 
 COST = "cost:sick=10,healthy=1"
 Found = tuple[float, tuple[float, float, int], float, list[int]]
@@ -110,17 +108,3 @@ def test_the_papers_plain_loop_with_scikit_learn_gives_the_same_answer(name: str
 
 
 # Identity
-
-
-def test_the_spelling_and_the_order_of_labels_do_not_matter() -> None:
-    X = clinic().X
-    y = np.where(clinic().y == 0, 1, 2)
-    spellings = ["cost:1=10,2=1", "cost:2=1,1=10", "cost:2.0=1.0,1=1e1"]
-    problems = [Problem.of(SMALL.replace(criterion=one), Task.of(X, y)) for one in spellings]
-    problems.append(Problem.of(SMALL.replace(criterion="cost:2=1,1=10"), Task.of(X, y)))
-    assert len({one.run_id for one in problems}) == 1
-    assert {str(one.study.to_json()["criterion"]) for one in problems} == {
-        "{'name': 'cost', 'delta': 0.05, 'costs': '1=10,2=1'}"
-    }
-    other = Problem.of(SMALL.replace(criterion="cost:1=1,2=10"), Task.of(X, y))
-    assert other.run_id != problems[0].run_id

@@ -1,18 +1,42 @@
-"""ckcv run on numbers: from the fit to the page, for every certification; stored, read, verified, forged."""
+"""Runs and procedures that predict numbers: what is measured and claimed, and the figures of scikit-learn."""
 
 import numpy as np
 import pyarrow as pa
 import pytest
 from finished import KINDS, SERIAL
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.datasets import load_diabetes
+from sklearn.ensemble import RandomForestRegressor
+from sklearn.linear_model import LinearRegression
+from sklearn.model_selection import cross_validate
+from sklearn.neighbors import KNeighborsRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
-from ckcv_ray import InputError, Study, TestRows, load_run, run, verify
+from ckcv_ray import (
+    InputError,
+    Procedure,
+    Study,
+    TestRows,
+    evaluate,
+    load_run,
+    load_scores,
+    run,
+    verify,
+)
 from ckcv_ray.cli.report import fill_form
+from ckcv_ray.core.intervals import bound_score
+from ckcv_ray.core.measures import Kind, Outputs, make_score
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.learners.ensemble import predict_numbers
+from ckcv_ray.learners.simple import Ridge
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.runs.watch import watch
+from ckcv_ray.study.problem import OUTER, Problem
 from ckcv_ray.tables.roles import Roles
 from ckcv_ray.tables.task import Task, make_test_rows
+from ckcv_ray.validation import ONE
 
 N = 120
 RNG = np.random.default_rng(7)
@@ -23,7 +47,7 @@ BASE = {"clip": 4.0, "k": (3, 4), "n_splits": 3}
 RIDGE = Study.of(learner="ridge", param={"alpha": (0.1, 1.0, 10.0)}, **BASE)
 CERTIFIED = {
     "paper": RIDGE.replace(certify="paper"),
-    "holdout": RIDGE.replace(certify="holdout", holdout_share=0.5, claim="refit,within:0.8"),
+    "holdout": RIDGE.replace(certify="holdout", holdout_share=0.5, claim="refit,within:0.5,within:0.8"),
 }
 OF_GROUPS = {"paper": {}, "holdout": {"claim": "refit"}}
 
@@ -67,18 +91,6 @@ def test_a_group_counts_once_in_what_is_measured(certify, finished):
         assert first.measured == pytest.approx(average(losses, held.row_units), abs=1e-5)
 
 
-@pytest.mark.parametrize("certify", CERTIFIED)
-def test_groups_of_one_row_are_rows(certify, monkeypatch):
-    """The same splits, winner, bounds and errors, in every bit; such groups are refused elsewhere."""
-    monkeypatch.setattr("ckcv_ray.tables.roles.Groups.check", lambda units: None)
-    study = CERTIFIED[certify].replace(**OF_GROUPS[certify])
-    rows, groups = (run(study, X, Y, groups=of, execution=SERIAL) for of in (None, np.arange(N)))
-    for name in ("setting", "k", "l_ms", "l_ee", "error"):
-        assert getattr(rows.certificate, name) == getattr(groups.certificate, name)
-    bounds = [[claim.bound for claim in made.certificate.claims] for made in (rows, groups)]
-    assert bounds[0] == bounds[1]
-
-
 def test_the_mean_error_of_each_subgroup_is_claimed(tmp_path):
     rng, n = np.random.default_rng(5), 360
     rooms = np.where(rng.random(n) < 0.1, np.nan, rng.normal(size=n))
@@ -118,14 +130,6 @@ def test_an_interval_is_as_wide_as_its_claim_says(finished):
         run(CERTIFIED["paper"], X, Y, execution=SERIAL).predict_interval(X)
 
 
-def test_of_several_widths_that_of_most_rows_is_the_interval():
-    study = RIDGE.replace(certify="holdout", holdout_share=0.5, claim="within:0.5,within:0.8")
-    result = run(study, X, Y, execution=SERIAL)
-    widths = [claim.bound for claim in result.certificate.claims if claim.certification == "holdout"]
-    low, high = result.predict_interval(X[:1])
-    assert (high - low)[0] == pytest.approx(2 * max(widths))
-
-
 def test_every_rule_but_the_majority_predicts(finished):
     result = load_run(finished("holdout of numbers"))
     for by in ("auto", "refit", "full", "random"):
@@ -151,3 +155,104 @@ def test_what_is_for_classes_refuses_a_run_of_numbers(finished, tmp_path):
         make_test_rows(table, result.task)
     with pytest.raises(InputError, match="test rows are for classes"):
         run_job(Job(CERTIFIED["paper"], result.task, test=TestRows(X, np.zeros(N, np.int32))), SERIAL)
+
+
+PATIENTS, PROGRESS = load_diabetes(return_X_y=True)
+PATIENTS, PROGRESS = PATIENTS[::3], PROGRESS[::3]
+TASK = Task.of(PATIENTS, PROGRESS, numbers=True)
+
+
+THEIRS = {
+    "rmse": "neg_root_mean_squared_error",
+    "squared": "neg_mean_squared_error",
+    "absolute": "neg_mean_absolute_error",
+    "mape": "neg_mean_absolute_percentage_error",
+    **{name: name for name in ("r2", "explained_variance", "neg_max_error", "neg_median_absolute_error")},
+}
+
+
+def pairs(procedure, task=TASK):
+    problem = Problem.of(procedure, task)
+    return [problem.rows(Stage.SELECT, OUTER, number) for number in range(problem.sizes[OUTER].n_splits)]
+
+
+@pytest.mark.parametrize("resampling", ["kfold:5", "bootstrap:4"])
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        LinearRegression(),
+        make_pipeline(StandardScaler(), KNeighborsRegressor(3)),
+        RandomForestRegressor(7, random_state=1),
+    ],
+    ids=["linear", "neighbors", "forest"],
+)
+def test_scores_are_those_of_cross_validate(estimator, resampling):
+    """To the last digit, on the same splits, for every score that scikit-learn has."""
+    result = evaluate(
+        PATIENTS, PROGRESS, learner=estimator, resampling=resampling, measure=list(THEIRS), execution=SERIAL
+    )
+    splits = pairs(result.study)
+    found = cross_validate(estimator, PATIENTS, PROGRESS, cv=splits, scoring=list(THEIRS.values()))
+    (entry,) = result.entries
+    for score in result.scores:
+        expected = found[f"test_{THEIRS[score.name]}"]
+        sign = 1 if score.greater else -1
+        assert np.array_equal(sign * result.of_splits(entry, score), expected), score.name
+
+
+def test_a_folder_keeps_the_numbers(tmp_path):
+    options = {"learner": "ridge,tree_regressor", "measure": "r2,clipped:50"}
+    result = evaluate(
+        PATIENTS, PROGRESS, tmp_path / "a", SERIAL, groups=np.arange(len(PROGRESS)) // 2, **options
+    )
+    again = load_scores(tmp_path / "a")
+    assert again.to_json() == result.to_json()
+    assert np.array_equal(again.problem.task.y, PROGRESS)
+    assert again.problem.task.target.kind is Kind.REGRESSION
+    assert Procedure.from_json(result.study.to_json()) == result.study
+
+
+def test_a_procedure_is_known_by_its_numbers():
+    digests = [
+        Task.of(PATIENTS, y, numbers=True).digest for y in (PROGRESS, PROGRESS.copy(), PROGRESS + 1e-9)
+    ]
+    assert digests[0] == digests[1] != digests[2]
+    zeros = (np.where(np.arange(len(PROGRESS)) == 0, zero, PROGRESS) for zero in (-0.0, 0.0))
+    assert len({Task.of(PATIENTS, y, numbers=True).digest for y in zeros}) == 1
+
+
+# Claims
+
+
+@given(st.lists(st.just(0.0) | st.floats(1e-6, 1e4), min_size=1, max_size=60), st.floats(1e-3, 1e4))
+def test_a_clipped_error_is_bounded_by_what_is_proven_for_losses(errors, limit):
+    score = make_score(f"clipped:{limit!r}", Kind.REGRESSION)
+    y, said = np.zeros(len(errors)), Outputs(value=np.array(errors))
+    sums = np.array(score.sums(y, said, 0))
+    mean = float(np.mean(np.minimum(errors, limit)))
+    assert len(sums) == score.n_sums(0)
+    assert score.of(y, said) == mean
+    assert score.pooled(sums[None]) == pytest.approx(mean)
+    assert sums[2] == round(sums[2])
+    assert sums[2] * limit / ONE >= np.sum(np.minimum(errors, limit)) * (1 - 1e-12)
+    assert mean * (1 - 1e-12) <= bound_score(score, sums, 0.05) <= limit
+
+
+def relative_error(y, predicted):
+    return np.mean(np.abs(predicted - y) / (1 + np.abs(y)))
+
+
+def test_a_function_of_the_user_sees_the_numbers():
+    result = evaluate(
+        PATIENTS, PROGRESS, learner="ridge", measure=["absolute", relative_error], execution=SERIAL
+    )
+    (entry,) = result.entries
+    for number, (train, scored) in enumerate(pairs(result.study)):
+        (model,) = Ridge((1.0,)).fit(PATIENTS[train], PROGRESS[train], [{"alpha": 1.0}])
+        predicted = model.predict_outputs(PATIENTS[scored], frozenset()).value
+        assert result.of_splits(entry, result.scores[1])[number] == relative_error(
+            PROGRESS[scored], predicted
+        )
+
+
+# Tables
