@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import binom
 
 from ckcv_ray.core.bounds.binomial import bound_in_order, clopper_pearson, rank_positions
-from ckcv_ray.core.draws import Draws, draw_pairs, hold_out, order_held_out
+from ckcv_ray.core.draws import Draws, hold_out, order_held_out
 
 
 def marks(h: int, positions: tuple[int, ...]) -> np.ndarray:
@@ -62,20 +62,7 @@ def test_the_number_of_many_positions_is_rounded_up_and_hardly(h, x):
         assert float(exact) - 1e-15 <= found <= float(exact) + 1e-15
 
 
-def test_many_rows_take_no_time():
-    wrong = np.random.default_rng(0).uniform(size=50_000) < 0.1
-    x, bound = int(wrong.sum()), bound_in_order(wrong, 0.05)
-    assert clopper_pearson(x - 1, 50_000) <= bound <= clopper_pearson(x, 50_000)
-
-
 # The order of the draw
-
-
-def test_each_order_of_a_few_rows_is_as_likely():
-    """A chi-squared statistic of 24 orders, which is larger with probability 1e-6."""
-    found = Counter(tuple(order_held_out(4, 4, Draws(seed)).tolist()) for seed in range(4_800))
-    assert len(found) == 24
-    assert sum((count - 200) ** 2 / 200 for count in found.values()) < 74
 
 
 @pytest.mark.parametrize("risk", [0.15, 0.2])
@@ -91,11 +78,3 @@ def test_in_the_order_of_the_draw_it_holds_on_a_table_sorted_by_label(risk):
         by_row += bound_in_order(wrong[held], delta) < risk
     most = binom.ppf(1 - 1e-6, runs, delta)
     assert drawn <= most < by_row
-
-
-def test_the_order_of_pairs_is_drawn_too():
-    """The first pair has each row of its class as often: the pairs are in no order of the table."""
-    y = np.repeat([0, 1], 5)
-    first = Counter(int(draw_pairs(y, Draws(seed))[0][0]) for seed in range(2_000))
-    assert sorted(first) == list(range(5))
-    assert max(first.values()) < 500

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from ckcv_ray.core.bounds.binomial import clopper_pearson
-from ckcv_ray.core.draws import Draws, draw_members, hold_out, order_held_out, seed_members
+from ckcv_ray.core.draws import Draws, hold_out, order_held_out
 from ckcv_ray.core.resampling.base import FoldSize, Split, Strata
 from ckcv_ray.core.resampling.complete import Complete, Rotation
 from ckcv_ray.errors import InputError
@@ -52,22 +52,6 @@ def test_every_split_is_an_ascending_partition_of_the_stated_sizes(shape, n_spli
         assert np.all(np.diff(part) > 0)
 
 
-@pytest.mark.parametrize("n_splits", [20, 1000])
-@pytest.mark.parametrize("n", [5, 6, 7, 31])
-def test_folds_of_equal_size_are_one_procedure(n, n_splits):
-    """With 1000 splits asked for, the small n are enumerated; with 20 most are drawn."""
-    seen = {}
-    for k in range(3, n + 1):
-        mine = [
-            as_sets(split_complete(n, k, i, n_splits, 7))
-            for i in range(min(20, count_complete(n, k, n_splits)))
-        ]
-        first = seen.setdefault(n // k, (mine, count_complete(n, k, n_splits)))
-        assert first == (mine, count_complete(n, k, n_splits))
-    distinct = {tuple(splits) for splits, _ in seen.values()}
-    assert len(distinct) == len({n // k for k in range(3, n + 1)})
-
-
 @pytest.mark.parametrize(
     ("n", "k", "total"), [(3, 3, 6), (4, 3, 12), (5, 3, 20), (6, 4, 30), (6, 3, 90), (7, 3, 210)]
 )
@@ -103,19 +87,6 @@ def test_drawn_splits_are_uniform_over_all_that_exist():
     assert stats.chisquare(list(tally.values())).pvalue > 1e-6
 
 
-def test_neighbouring_splits_and_sizes_are_independent():
-    """Overlaps of select sets are hypergeometric: sums over 1000 pairs stay within 5 standard deviations."""
-    n, draws = 30, 1000
-    select = {
-        k: [set(split_complete(n, k, i, draws, 3).select.tolist()) for i in range(draws)] for k in (5, 6)
-    }
-    neighbours = sum(len(a & b) for a, b in zip(select[5][:-1:2], select[5][1::2], strict=True))
-    sizes = sum(len(a & b) for a, b in zip(select[5], select[6], strict=True))
-    for overlap, pairs, m in ((neighbours, draws // 2, 6), (sizes, draws, 5)):
-        law = stats.hypergeom(n, 6, m)
-        assert abs(overlap - pairs * law.mean()) <= 5 * np.sqrt(pairs * law.var())
-
-
 @pytest.mark.slow
 @given(rows_and_folds, st.integers(0, 2**64))
 @repeatable
@@ -144,10 +115,6 @@ def test_held_out_rows_are_distinct_ascending_and_as_many_as_asked(n, share, see
     assert (np.diff(held) > 0).all()
     assert set(fewer.tolist()) <= set(held.tolist()) <= set(range(n))
     np.testing.assert_array_equal(held, np.sort(order_held_out(n, len(held), Draws(seed))))
-
-
-def test_members_are_drawn_uniformly():
-    assert stats.chisquare(np.bincount(draw_members(7, 7000, seed_members(3)), minlength=7)).pvalue > 1e-4
 
 
 def plain_sizes(n, k, n_splits):

@@ -204,11 +204,6 @@ def test_a_race_ends_with_the_winners_of_brute_force_and_the_shortest_proofs(see
         assert race.fits == sum(race.known()) == tables.evaluations
 
 
-def test_the_failing_cases_leave_some_races_without_any_winner_and_most_with_one():
-    winners = [small(seed, fail=0.3).best() for seed in range(16)]
-    assert 1 <= sum(winner is None for winner in winners) <= 8
-
-
 @pytest.mark.parametrize("seed", range(12))
 def test_a_race_taken_up_again_repeats_nothing_known_and_ends_alike(seed):
     """Units in flight at the break are lost; ``check`` sees to it that nothing known is asked for again."""
@@ -241,14 +236,6 @@ def test_what_is_remembered_between_units_and_results_changes_no_unit(tables, ow
     assert race.selection.winner == tables.best()
 
 
-def test_a_marked_unit_is_not_handed_out():
-    tables = small(3)
-    first, second = Race(tables), Race(tables)
-    unit = first.schedule.next()
-    second.schedule.mark(unit)
-    assert second.schedule.next() == first.schedule.next() != unit
-
-
 @pytest.mark.parametrize("lengths", [None, UNEVEN])
 def test_what_was_entered_before_is_not_handed_out(lengths):
     """In any order, as a log is read; what follows a gap is computed again."""
@@ -277,34 +264,6 @@ def test_what_was_entered_before_is_not_handed_out(lengths):
         left |= {(unit.size, unit.split, path): length for path, length in unit.paths}
     whole = {(unit.size, unit.split, path): n for unit, _ in first.units for path, n in unit.paths}
     assert left == {place: n for place, n in whole.items() if marked.get(place, 0) < n}
-
-
-def test_leading_tells_whether_every_open_race_has_a_leader():
-    tables = realistic(1)
-    race = Race(tables, 1, own=[0, 3])
-    seen = set()
-    while race.open():
-        leading = race.schedule.has_leaders()
-        assert leading == all(race.selection.threshold(j) < inf for j in race.open())
-        seen.add(leading)
-        race.in_flight = [race.schedule.next()]
-        race.return_one()
-    assert seen == {False, True}
-
-
-def test_exhaustive_holds_nothing_back():
-    """With nothing to wait for, everything can be in flight before the first result is back."""
-    tables = realistic(2)
-    race = Race(tables, 10**6, exhaustive=True)
-    race.fill()
-    assert race.fits == tables.evaluations
-
-
-@pytest.mark.parametrize("seed", range(25))
-def test_beginnings_of_paths_solved_again_cost_little(seed):
-    """A path handed out longer starts from its first step again; where little is dropped, that adds up."""
-    tables = small(seed)
-    assert Race(tables, 1, seed).run().fits <= 1.25 * tables.evaluations
 
 
 @pytest.mark.parametrize("seed", range(4))

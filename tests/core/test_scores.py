@@ -224,9 +224,3 @@ def test_a_mean_over_rows_is_that_of_its_rows(kind, n_classes, n, seed):
             assert bound_score(extended, found[0], 0.05) == bound_score(score, np.array(sums), 0.05)
         pairs = [score.of(np.full(len(y), target), said) for target in y]
         assert found[0, -1] == pytest.approx(np.mean(pairs), rel=1e-9, abs=1e-15)
-
-
-def test_a_score_that_is_no_mean_over_rows_has_no_further_sums():
-    for score in OWN:
-        if score.rows is None:
-            assert extend_score(score) is score

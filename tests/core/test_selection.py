@@ -20,7 +20,6 @@ from ckcv_ray.core.selection import (
     ABSENT,
     FAILED,
     UNKNOWN,
-    Least,
     Proof,
     Selection,
     Standings,
@@ -145,30 +144,6 @@ def deliver(selection, case, pieces):
 def prefix_of(selection, size, path, step):
     known = selection.sizes[size].values[:, path, step] >= 0
     return len(known) if known.all() else int(np.argmin(known))
-
-
-def test_the_cases_do_provoke_ties():
-    tied = across = 0
-    for seed in range(100):
-        case = make_case(seed)
-        l_ms = {t: case.l_ms(*t) for t in case.candidates()}
-        winners = [j for (j, _, _), value in l_ms.items() if value == min(l_ms.values())]
-        tied += len(winners) > 1
-        across += len(set(winners)) > 1
-    assert tied >= 20
-    assert across >= 10
-
-
-@given(st.lists(st.floats(0.01, 1.0), max_size=30), st.integers(0, 20), st.randoms(use_true_random=False))
-@repeatable
-def test_mean_bound_rounds_once_and_ignores_order(bounds, left, random):
-    n_splits = len(bounds) + left
-    if n_splits == 0:
-        return
-    expected = rounded_mean([*bounds, *[0.0099] * left], n_splits)
-    assert mean_bound(bounds, Least.of(0.0099, n_splits)) == expected
-    random.shuffle(bounds)
-    assert mean_bound(bounds, Least.of(0.0099, n_splits)) == expected
 
 
 @pytest.mark.parametrize("alike", [True, False])
@@ -301,9 +276,3 @@ def test_what_a_fold_size_derives_from_its_values(seed):
             assert fold.expected[g, c] == pytest.approx(np.mean(case.column(0, g, c)[:p]))
     for i, (g, length) in product(range(n_splits), enumerate(case.lengths)):
         assert fold.computed[i, g] == np.sum(drawn[i, g, :length] != UNKNOWN)
-
-
-def test_the_cases_do_have_paths_of_different_lengths_and_splits_that_differ():
-    cases = [make_case(seed) for seed in range(100)]
-    assert sum(len(set(case.lengths)) > 1 for case in cases) >= 20
-    assert sum(len(set(each)) > 1 for case in cases for each in case.leasts) > 40
