@@ -91,6 +91,15 @@ def test_a_group_counts_once_in_what_is_measured(certify, finished):
         assert first.measured == pytest.approx(average(losses, held.row_units), abs=1e-5)
 
 
+def test_the_winner_has_the_smallest_bound_on_the_select_sets():
+    result = run(CERTIFIED["paper"].replace(exhaustive=True), X, Y, execution=SERIAL)
+    l_ms = [row["l_ms"] for row in result.candidates.to_pylist() if row["l_ms"] is not None]
+    assert result.certificate.l_ms == min(l_ms)
+    raced = run(CERTIFIED["paper"], X, Y, execution=SERIAL)
+    for name in ("setting", "k", "l_ms"):
+        assert getattr(raced.certificate, name) == getattr(result.certificate, name)
+
+
 def test_the_mean_error_of_each_subgroup_is_claimed(tmp_path):
     rng, n = np.random.default_rng(5), 360
     rooms = np.where(rng.random(n) < 0.1, np.nan, rng.normal(size=n))

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from alike import SMALL, same
 from conftest import blobs
 from doubles import run_with
 from finished import Finished
@@ -20,7 +21,7 @@ from learner_contract import Unruly, clouds
 from stores import RUN, results
 from untidy import untidy
 
-from ckcv_ray import Execution, Job, Procedure, Study, Task, verify
+from ckcv_ray import Execution, Job, Procedure, Study, Task, run_many, verify
 from ckcv_ray.engine import queue
 from ckcv_ray.engine.backend import SerialBackend
 from ckcv_ray.records.record import Outcome
@@ -178,3 +179,9 @@ def test_variables_that_speak_of_threads(tmp_path: Path) -> None:
 def test_a_verification_on_ray_finds_what_one_process_finds(finished: Finished) -> None:
     one = verify(finished("paper"), rerun=True, execution=SERIAL)
     assert verify(finished("paper"), rerun=True, execution=Execution("ray")) == one
+
+
+@pytest.mark.usefixtures("ray_session")
+def test_many_runs_on_ray_are_the_same() -> None:
+    jobs = [Job(SMALL.replace(seed=seed), blobs(60)) for seed in range(3)]
+    assert all(map(same, run_many(jobs, Execution("ray")), run_many(jobs, SERIAL)))
