@@ -742,12 +742,11 @@ def _leave_out_row_numbers(
     schema: Schema, X: Rows, asked: DeclaredTypes
 ) -> tuple[Schema, Rows, tuple[str, ...]]:
     """Return columns without those that number the rows (unless their kind is said), and these' names."""
-    said = {name for names in asked.names.values() for name in names}
     names = tuple(
         column.name
         for i, column in enumerate(schema)
         if column.kind is ColumnKind.NUMBER
-        and column.name not in said
+        and asked.kind(column.name) is None
         and is_row_number(X[:, i], column.name)
     )
     if not names:

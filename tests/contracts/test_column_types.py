@@ -435,15 +435,6 @@ def test_a_frame_of_any_library_is_read_that_has_arrows_interface() -> None:
     assert result.predict(Stream(PLAIN)).tolist() == result.predict(PLAIN).tolist()
 
 
-@pytest.mark.parametrize(
-    "name", ["pandas objects of mixed types", "pandas category of Interval", "polars Int128", "arrow map"]
-)
-def test_a_refusal_is_the_same_by_every_entrance(name: str) -> None:
-    for way in use(lambda: make_frame(EVERY[name])):
-        with pytest.raises(InputError, match=r"^column 'col' holds "):
-            way()
-
-
 @pytest.mark.parametrize("role", ["y", "groups", "sample_weight"])
 def test_another_order_of_the_index_is_refused_by_every_entrance(role: str) -> None:
     X, order = PLAIN.to_pandas(), np.random.default_rng(0).permutation(N)

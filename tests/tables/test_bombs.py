@@ -3,7 +3,6 @@
 All are read in a process whose memory is limited, which none of them may end.
 """
 
-import base64
 import json
 import os
 import re
@@ -88,14 +87,6 @@ def member(path: Path, content: bytes, zeros: int = 0) -> None:
 many_texts = partial(parquet.write_table, LONG_TEXT, store_schema=False)
 
 
-def many_views(path: Path) -> None:
-    """The long text as a view, of which Arrow unfolds every one."""
-    schema = pa.schema([("a", pa.string_view())]).serialize().to_pybytes()
-    with parquet.ParquetWriter(path, LONG_TEXT.schema, store_schema=False) as writer:
-        writer.write_table(LONG_TEXT)
-        writer.add_key_value_metadata({"ARROW:schema": base64.b64encode(schema).decode()})
-
-
 def save(path: Path, columns: dict[str, Any]) -> None:
     parquet.write_table(pa.table(columns), path, store_schema=False)
 
@@ -149,13 +140,6 @@ def feather(path: Path, table: pa.Table, compression: str | None = "zstd", times
             writer.write_table(table)
 
 
-def text_views(path: Path) -> None:
-    """200,000 views of one text of 16 KiB."""
-    view = np.frombuffer(struct.pack("<i4sii", 1 << 14, b"xxxx", 0, 0), np.uint8)
-    buffers = [None, pa.py_buffer(np.tile(view, 200_000).tobytes()), pa.py_buffer(b"x" * (1 << 14))]
-    feather(path, pa.table({"a": pa.Array.from_buffers(pa.string_view(), 200_000, buffers)}))
-
-
 def long_buffers(path: Path, length: int) -> None:
     """Buffers that say to be very long once unpacked."""
     feather(path, pa.table({"a": np.arange(5001.0)}), "lz4")
@@ -190,8 +174,6 @@ STRINGS = f"<sst>{'<t/>' * 1_200_000}</sst>"
 HOSTILE: dict[str, tuple[str, Callable[[Path], object], str]] = {
     "one line of 1 GB": ("a.csv", lambda p: holes(p, 10**9), "a line of more than 16 MiB"),
     "a million columns": ("a.csv", lambda p: text(p, ",".join("a" * 10**6) + "\n1\n"), "1,000,000 columns"),
-    "a million columns after \r": ("a.csv", lambda p: text(p, "," * 10**6 + "\r1\r"), "1,000,001 columns"),
-    "empty rows": ("a.csv", lambda p: text(p, "a,b\n" + ",\n" * 11_000_000), "11,000,001 rows"),
     "an object array": ("a.npz", lambda p: np.savez(p, X=np.array([[print]])), "Object arrays cannot be"),
     "a zip bomb": ("a.npz", lambda p: member(p, npy((1 << 17, 1 << 10)), 1 << 30), "'X.npy' takes 1,024 MiB"),
     "10^12 numbers claimed": ("a.npz", lambda p: member(p, npy((10**6, 10**6))), "cannot read"),
@@ -201,17 +183,14 @@ HOSTILE: dict[str, tuple[str, Callable[[Path], object], str]] = {
     "a wide Parquet": ("a.parquet", lambda p: save(p, {str(i): [1] for i in range(65537)}), "65,537 columns"),
     "a long Parquet": ("a.parquet", lambda p: save(p, {"a": np.zeros(10_000_001, "i1")}), "10,000,001 rows"),
     "a text many times": ("a.parquet", many_texts, "takes 3,125 MiB"),
-    "a text view many times": ("a.parquet", many_views, "takes 3,125 MiB"),
     "pages said to be small": ("a.parquet", small_pages, "takes 1,200 MiB"),
     "2^40 rows": ("a.parquet", more_rows, "1,099,511,627,776 rows"),
     "a column misdeclared": ("a.parquet", misdeclared, "cannot read"),
     "a text many times in Feather": ("a.feather", lambda p: feather(p, LONG_TEXT), "takes 3,125 MiB"),
-    "text views": ("a.feather", text_views, "takes more than"),
     "many zeros": ("a.feather", lambda p: feather(p, ZEROS, times=60), "10,400,000 rows"),
     "a buffer of 2^40 bytes": ("a.feather", lambda p: long_buffers(p, 1 << 40), "takes more than"),
     "17 million cells": ("a.xlsx", lambda p: workbook(p, f"<row>{'<c/>' * 17}</row>" * 10**6), "16,777,216"),
     "far corners": ("a.xlsx", far_corners, "1,048,576 rows and 16,384 columns"),
-    "a row far below": ("a.xlsx", lambda p: workbook(p, '<row r="999999999"><c/></row>'), "1,048,576 rows"),
     "merged cells": ("a.xlsx", lambda p: workbook(p, "", MERGED), "or much else"),
     "strings": ("a.xlsx", lambda p: workbook(p, "<row><c/></row>", "", STRINGS), "or much else"),
     "a deep study file": ("a.toml", lambda p: text(p, "C = " + "[" * 10**6), "cannot read the study file"),
@@ -220,7 +199,7 @@ HOSTILE: dict[str, tuple[str, Callable[[Path], object], str]] = {
 }  # fmt: skip
 
 
-LARGE = {"17 million cells", "a zip bomb", "empty rows", "merged cells", "pages said to be small", "strings"}
+LARGE = {"17 million cells", "a zip bomb", "merged cells", "pages said to be small", "strings"}
 
 
 @pytest.mark.parametrize("large", [False, True], ids=["small", "large"])

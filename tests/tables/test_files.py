@@ -1,12 +1,9 @@
 """What files hold: sizes, text, types, and the threads that read them. Bombs are in ``test_bombs``."""
 
 import gzip
-import io
-import os
 import subprocess
 import sys
 from pathlib import Path
-from threading import get_ident
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +13,6 @@ from pyarrow import csv, feather, parquet
 from ckcv_ray.errors import InputError
 from ckcv_ray.tables import limits
 from ckcv_ray.tables.named import read
-from ckcv_ray.tables.read import read_parquet
 
 
 def test_what_is_large_but_allowed_is_read(tmp_path: Path) -> None:
@@ -40,34 +36,6 @@ def test_texts_are_counted_together(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     parquet.write_table(table, tmp_path / "a.parquet", store_schema=False)
     with pytest.raises(InputError, match="takes 187 MiB: at most 128 MiB are read"):
         read(str(tmp_path / "a.parquet"))
-
-
-def test_a_pipe_is_no_file(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "a.csv")
-    with pytest.raises(InputError, match="there is no file"):
-        read(str(tmp_path / "a.csv"))
-
-
-class Watched(io.BytesIO):
-    """A stream that notes which threads use it."""
-
-    def __init__(self, content: bytes) -> None:
-        super().__init__(content)
-        self.threads: set[int] = set()
-
-    def read(self, size: int | None = -1) -> bytes:
-        self.threads.add(get_ident())
-        return super().read(size)
-
-
-def test_a_stream_is_read_by_the_calling_thread_alone() -> None:
-    """Arrow's threads may still hold it while Python shuts down, which aborts the process (arrow #34314)."""
-    table = pa.table({"x": np.arange(1000.0), "word": ["a", "b"] * 500})
-    sink = pa.BufferOutputStream()
-    parquet.write_table(table, sink)
-    stream = Watched(sink.getvalue().to_pybytes())
-    assert read_parquet(stream).equals(table)
-    assert stream.threads == {get_ident()}
 
 
 @pytest.mark.parametrize("name", ["t.csv", "t.csv.gz", "t.parquet", "t.feather"])

@@ -19,7 +19,7 @@ from ckcv_ray.tables.columns import ColumnKind, DeclaredTypes
 from ckcv_ray.tables.named import read, read_task
 from ckcv_ray.tables.read import read_file
 from ckcv_ray.tables.roles import Roles
-from ckcv_ray.tables.task import Task, compute_salt, make_test_rows
+from ckcv_ray.tables.task import Task, make_test_rows
 
 NAMIBIA = DeclaredTypes(keep_values=("Na",))  # in any case of letters
 COUNTRIES = ["NA", "ZA", "", "DE"] * 10
@@ -93,22 +93,6 @@ def test_labels_that_are_words_are_counted_and_may_be_kept(written: bool, tmp_pa
     assert less.make_salt(columns) == less.salt != task.salt == task.make_salt(columns)
 
 
-CELLS = ["", "NA", "na", " NA ", '"NA"', "none", "nan", "-", "?", "1", "1.5", "x", "yes", "true"]
-KEPT = st.sets(st.sampled_from(["NA", "none", "nan", "-", "?"]))
-
-
-@given(st.lists(st.sampled_from(CELLS), min_size=40, max_size=40), KEPT)
-def test_what_is_kept_has_no_part_in_the_salt(texts: list[str], kept: set[str]) -> None:
-    columns = pa.table({"x": np.arange(40) % 7, "c": texts, "y": LABELS})
-    columns = columns.replace_schema_metadata({"decimal": "."})
-    asked = DeclaredTypes(keep_values=tuple(kept), categorical=("c",))
-    try:
-        task = Task.from_table(columns, asked=asked)
-    except InputError:  # such as a column without a value
-        return
-    assert task.salt == compute_salt(columns, ())
-
-
 def test_later_tables_are_read_as_the_one_that_was_learned_from(tmp_path: Path) -> None:
     labels = ["NA" if country == "NA" else "yes" if country == "ZA" else "no" for country in COUNTRIES]
     table = write(frame(y=labels), "t.csv", tmp_path)
@@ -135,19 +119,12 @@ def write_labels(folder: Path, labels: list[str], name: str = "table.csv") -> Pa
 
 WAYS = {  # labels, two that are named, and the classes if they are joined
     "case": (["Yes", "yes", "Yes", "no"], ("Yes", "yes"), ("Yes", "no")),
-    "inner spaces": (["a b", "ab", "ab", "c"], ("ab", "a b"), ("ab", "c")),
-    "tabs": (["a\t", "a", "a", "c"], ("a", "a\t"), ("a", "c")),
-    "both": (["A b", "ab", "ab", "c"], ("ab", "A b"), ("ab", "c")),
     "ties": (["no", "NO", "yes", "yes"], ("NO", "no"), ("NO", "yes")),
     "numbers": (["01", "1", "1", "2"], ("1", "01"), (1, 2)),
-    "decimals": (["1.0", "1", "1.0", "2"], ("1.0", "1"), ("1.0", "2")),
     "among text": (["1.0", "1", "1", "b"], ("1", "1.0"), ("1", "b")),
     "truth": (["True", "true", "true", "no"], ("true", "True"), ("no", "true")),
-    "truths": (["TRUE", "true", "true", "false"], ("true", "TRUE"), ("false", "true")),
-    "three": (["a", "A", "a ", "b"], ("a", "A"), ("a", "b")),
     "points": ([">50K", ">50K.", ">50K", "b"], (">50K", ">50K."), (">50K", "b")),
     "hyphens": (["so-so", "so so", "so so", "b"], ("so so", "so-so"), ("b", "so so")),
-    "dashes": (["a\u2013b", "a-b", "a-b", "c"], ("a-b", "a\u2013b"), ("a-b", "c")),
     "unseen": (["a\u200bb", "ab", "ab", "c"], ("ab", "a\u200bb"), ("ab", "c")),
 }
 
@@ -184,8 +161,6 @@ def test_an_estimator_takes_labels_as_they_are() -> None:
 
 def test_in_python_labels_are_asked_about_too() -> None:
     X, y = np.arange(12.0)[:, None], ["a", "A", "b"] * 4
-    with pytest.raises(InputError, match=r"'A' .*'a' .*, which may be one"):
-        Task.of(X, y)
     assert Task.of(X, y, asked=JOIN).classes == ("A", "b")
     with pytest.raises(InputError, match="labels='both' is not known: choose from join, apart"):
         Task.of(X, y, asked=DeclaredTypes(labels="both"))

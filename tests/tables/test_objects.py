@@ -154,15 +154,6 @@ def test_an_environment_that_does_not_say_enough_is_refused(monkeypatch: pytest.
         Bucket(parse_address("out", "az://bucket/x")).list()
 
 
-def test_a_server_without_tls_is_asked_only_if_the_environment_says_so(s3, monkeypatch):
-    monkeypatch.setattr(objects, "RETRIES", 0)
-    monkeypatch.delenv("AWS_ALLOW_HTTP")
-    with pytest.raises(UnreachableError):
-        Bucket(parse_address("out", RUN)).list()
-    monkeypatch.setenv("AWS_ALLOW_HTTP", "1")
-    assert Bucket(parse_address("out", RUN)).list() == []
-
-
 def test_a_table_is_read_from_a_store(memory: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     obstore.put(memory, "tables/t 1.csv", b"a,y\n1,u\n2,v\n")
     place = f"s3://{BUCKET}/tables/t 1.csv"

@@ -20,7 +20,7 @@ from ckcv_ray.core.bounds.binomial import clopper_pearson
 from ckcv_ray.core.draws import Draws, hold_out
 from ckcv_ray.errors import InputError
 from ckcv_ray.runs.run import run_job
-from ckcv_ray.study.study import Procedure, Study
+from ckcv_ray.study.study import Study
 from ckcv_ray.tables.columns import NOTHING_ASKED, DeclaredTypes
 from ckcv_ray.tables.named import read_task
 from ckcv_ray.tables.questions import describe_sorted
@@ -198,15 +198,3 @@ def test_few_rows_in_a_sorted_table_are_a_caution(seed, differ, shuffled, expect
     X = np.column_stack([np.arange(400.0) % (differ // 2), y])
     order = np.random.default_rng(0).permutation(400) if shuffled else np.arange(400)
     assert bool(describe_sorted(Task.of(X[order], y[order]), seed)) == expected
-
-
-def test_a_drawn_seed_is_recorded() -> None:
-    studies = [Study.of(seed="random") for _ in range(2)]
-    assert studies[0].seed != studies[1].seed
-    assert Study.from_json(studies[0].to_json()) == studies[0]
-    assert Procedure.of(seed="random").seed != Procedure.of(seed="random").seed
-
-
-def test_unsalted_draws_are_those_of_the_seed_alone() -> None:
-    made = Draws(3).at(0, 0, 3).make_generator().integers(1 << 60)
-    assert made == np.random.default_rng(np.random.SeedSequence(3, spawn_key=(0, 0, 3))).integers(1 << 60)

@@ -85,12 +85,6 @@ def test_chance_gives_nothing_away() -> None:
         assert find_giveaways(Task.of(X, y)) == ()
 
 
-def test_gaps_and_values_are_counted():
-    columns = pa.table({"a": [1.0, None, 1.0, 2.0] * 2, "w": ["u", "", None, "v"] * 2, "y": [0, 1] * 4})
-    found = {one.name: (one.kind, one.missing, one.distinct) for one in survey(Task.from_table(columns))}
-    assert found == {"a": ("number", 2, 2), "w": ("category", 4, 2)}
-
-
 def test_a_column_that_is_the_target_in_another_unit_is_named():
     rng = np.random.default_rng(0)
     y = rng.normal(100, 20, 50)
