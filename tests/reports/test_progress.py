@@ -3,7 +3,7 @@
 import re
 import sys
 from types import ModuleType, SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 from conftest import blobs
@@ -22,29 +22,15 @@ BEGUN = Progress(planned=4000, computed=1000)
 SERIAL = Execution("serial")
 
 
-class Shown(NamedTuple):
-    """One call of the display: the number of the output, and its content by type."""
-
-    output: int
-    content: dict[str, str]
-
-
 @pytest.fixture
-def outputs(monkeypatch: pytest.MonkeyPatch) -> list[Shown]:
-    """What is shown in a notebook, whose shell has a kernel; the waits of updates are left out."""
-    shown: list[Shown] = []
+def outputs(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, dict[str, str]]]:
+    """What a notebook shows, by the number of the output; its shell has a kernel, and no update waits."""
+    shown: list[tuple[int, dict[str, str]]] = []
 
-    def display(content: dict[str, str], *, raw: bool, display_id: bool) -> SimpleNamespace:
-        assert raw
-        assert display_id
-        number = len({one.output for one in shown})
-        shown.append(Shown(number, content))
-
-        def update(later: dict[str, str], *, raw: bool) -> None:
-            assert raw
-            shown.append(Shown(number, later))
-
-        return SimpleNamespace(update=update)
+    def display(content: dict[str, str], **_: bool) -> SimpleNamespace:
+        number = len({one for one, _ in shown})
+        shown.append((number, content))
+        return SimpleNamespace(update=lambda later, **_: shown.append((number, later)))
 
     modules: dict[str, Any] = {"IPython": ModuleType("IPython"), "IPython.display": ModuleType("display")}
     modules["IPython"].get_ipython = lambda: SimpleNamespace(kernel=object())
@@ -76,57 +62,44 @@ def test_a_run_says_what_it_is_at() -> None:
     assert re.fullmatch("refitting [0-9]+ models", second)
 
 
-def compute(verb: str) -> None:
-    if verb == "run":
-        run(Study.of(**SMALL), ROWS.X, ROWS.y, execution=SERIAL)
-    elif verb == "evaluate":
-        evaluate(ROWS.X, ROWS.y, execution=SERIAL, resampling="kfold:3")
-    else:
-        CKCVClassifier(**SMALL).fit(ROWS.X, ROWS.y)
+def compute() -> None:
+    evaluate(ROWS.X, ROWS.y, execution=SERIAL, resampling="kfold:3")
 
 
-@pytest.mark.parametrize("verb", ["run", "evaluate", "fit"])
-def test_a_notebook_shows_one_line_that_says_how_the_run_ended(verb: str, outputs: list[Shown]) -> None:
-    compute(verb)
+@pytest.mark.parametrize("call", [compute, lambda: CKCVClassifier(**SMALL).fit(ROWS.X, ROWS.y)])
+def test_a_notebook_shows_one_line_that_says_how_the_run_ended(call: Any, outputs: list[Any]) -> None:
+    call()
     assert len(outputs) > 1
-    assert {one.output for one in outputs} == {0}
-    *moments, end = outputs
-    assert all("evaluations" in one.content["text/plain"] for one in moments)
-    assert re.fullmatch(r"finished after \d+ s: [\d,]+ evaluations", end.content["text/plain"])
-    for one in outputs:
-        done, planned = map(int, re.findall(r'(?:value|max)="(\d+)"', one.content["text/html"]))
+    assert {number for number, _ in outputs} == {0}
+    *moments, (_, end) = outputs
+    assert all("evaluations" in content["text/plain"] for _, content in moments)
+    assert re.fullmatch(r"finished after \d+ s: [\d,]+ evaluations", end["text/plain"])
+    for _, content in outputs:
+        done, planned = map(int, re.findall(r'(?:value|max)="(\d+)"', content["text/html"]))
         assert 0 <= done <= planned
 
 
-def test_a_run_that_stops_says_so(outputs: list[Shown]) -> None:
-    def stop() -> None:
-        with watch_run(None) as listen:
-            listen(BEGUN)
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        stop()
-    assert outputs[-1].content["text/plain"] == "stopped after 0 s: 1,000 evaluations"
+def test_a_run_that_stops_says_so(outputs: list[Any]) -> None:
+    listening = watch_run(None)
+    listening.__enter__()(BEGUN)
+    assert not listening.__exit__(KeyboardInterrupt, KeyboardInterrupt(), None)
+    assert outputs[-1][1]["text/plain"] == "stopped after 0 s: 1,000 evaluations"
 
 
-def test_names_from_the_data_are_text(outputs: list[Shown]) -> None:
+def test_names_from_the_data_are_text(outputs: list[Any]) -> None:
     line = NotebookLine()
     line(BEGUN._replace(best=(Candidate({"<script>": 1}, 3), 0.1)))
-    assert "<script>" not in outputs[0].content["text/html"]
-    assert "&lt;script&gt;" in outputs[0].content["text/html"]
+    assert "&lt;script&gt;" in outputs[0][1]["text/html"]
 
 
-def test_a_listener_and_a_terminal_show_nothing(
-    outputs: list[Shown], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_listener_and_a_terminal_show_nothing(outputs: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
     heard: list[Progress] = []
     evaluate(ROWS.X, ROWS.y, execution=SERIAL, resampling="kfold:3", listen=heard.append)
     assert heard
     assert is_notebook()
-    for shell in (None, SimpleNamespace()):
-        monkeypatch.setattr(sys.modules["IPython"], "get_ipython", lambda shell=shell: shell)
-        assert not is_notebook()
-    compute("evaluate")
+    monkeypatch.setattr(sys.modules["IPython"], "get_ipython", SimpleNamespace)  # a shell without a kernel
+    assert not is_notebook()
+    compute()
     assert outputs == []
 
 
