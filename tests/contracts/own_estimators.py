@@ -76,14 +76,6 @@ class Misbehaving(Constant):
         return super().predict(X)
 
 
-class Strange(BaseException):
-    """An exception that is no Exception."""
-
-
-def throw(error: BaseException) -> None:
-    raise error
-
-
 def fork() -> None:
     """Fork a child that goes on as if it were the program."""
     if child := os.fork():
@@ -129,12 +121,9 @@ def in_one(X: Any) -> bool:
 WAYS: dict[str, tuple[Callable[[Any], bool] | None, Callable[[], object]]] = {
     "ExitsInFit": (in_all, lambda: sys.exit(0)),
     "ExitsInPredict": (None, lambda: sys.exit(0)),
-    "Interrupts": (in_all, lambda: throw(KeyboardInterrupt())),
-    "RaisesStrange": (in_all, lambda: throw(Strange("not to be caught"))),
     "Forks": (in_all, fork),
     "ForksInPredict": (None, fork),
     "ForksAndExits": (in_all, fork_and_exit),
-    "Hangs": (in_all, hang),
     "Crashes": (in_one, lambda: os.kill(os.getpid(), signal.SIGSEGV)),
     "ExitsAtOnce": (in_one, lambda: os._exit(0)),
     "HangsInOneSplit": (in_one, hang_on),

@@ -35,7 +35,7 @@ def encode(task: Task, train: np.ndarray, **options: object) -> np.ndarray:
     return task.X if prepared.encoding is None else prepared.encoding.fit(task, train).transform(task.X)
 
 
-def test_numbers_are_scaled_as_the_study_says_whatever_is_empty_elsewhere() -> None:
+def test_numbers_are_scaled_as_the_study_says() -> None:
     for train in (np.arange(0, 60, 2), np.arange(1, 60, 2)):  # without the empty cell, and with it
         scaled = StandardScaler().fit(X[train]).transform(X)
         for options, expected in (({}, X), ({"scale": "none"}, X), ({"scale": "standard"}, scaled)):

@@ -1,8 +1,6 @@
 """Fits that raise what ends a program, change what belongs to the process, write into rows, or fork."""
 
 import os
-import pickle
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -13,11 +11,8 @@ from learner_contract import same_files
 from sklearn.linear_model import LogisticRegression
 
 from ckcv_ray import Execution, InputError, RunError, Study, Task, evaluate, load_run, run, run_many, verify
-from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.engine.backend import warn_once
-from ckcv_ray.engine.evaluate import evaluate_apart, share
 from ckcv_ray.runs.run import Job, run_job
-from ckcv_ray.study.problem import Problem
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(40, 2))
@@ -35,23 +30,6 @@ def test_a_fit_that_exits_is_a_recorded_failure(name: str) -> None:
     assert result.setting == {"dummy": 0}
     reasons = [reason for *_, reason in result.execution["failures"]]
     assert {reason.strip().splitlines()[-1] for reason in reasons} == {"SystemExit: 0"}
-
-
-ENDS = {
-    "RaisesStrange": (None, "exit code 1"),
-    "Interrupts": (None, "Interrupt (SIGINT)"),
-    "Hangs": (0.5, "exit code 1\n(a fit may take 0.5 seconds: fit_timeout)"),
-}
-
-
-@pytest.mark.parametrize("name", ENDS)
-def test_a_fit_that_ends_its_process_or_never_ends_is_a_failure_after_two_tries(name: str) -> None:
-    fit_timeout, how = ENDS[name]
-    inputs = share(Problem.of(study(name), TASK))._replace(fit_timeout=fit_timeout)
-    (outcome,) = evaluate_apart([Unit(Stage.SELECT, 0, 0, ((1, 1),))], inputs)  # of dummy = 1
-    (failure,) = outcome.failures
-    assert failure.traceback == f"lost 2 times: it ended its process: {how}"
-    assert not len(outcome.records)
 
 
 def test_a_measure_that_exits_is_a_recorded_failure() -> None:
@@ -133,24 +111,6 @@ WRONG = {
 def test_if_no_setting_has_all_its_fits_the_run_ends_with_the_reason(name: str) -> None:
     with pytest.raises(RunError, match=WRONG[name]):
         run(study(name), TASK.X, TASK.y, execution=SERIAL)
-
-
-FRESH = """
-import pickle, sys
-from ckcv_ray.core.schedule import Stage, Unit
-from ckcv_ray.engine.evaluate import evaluate
-inputs = pickle.load(sys.stdin.buffer)
-inputs.problem.learner.trainer.load()
-before = set(sys.modules)
-assert not evaluate(inputs, [Unit(Stage.SELECT, 0, 0, ((0, 1),))]).failures
-print(*sorted(set(sys.modules) - before))
-"""
-
-
-def test_what_is_imported_has_no_part_in_the_time_that_a_fit_may_take() -> None:
-    inputs = pickle.dumps(share(Problem.of(study("Constant"), TASK)))
-    done = subprocess.run([sys.executable, "-c", FRESH], input=inputs, capture_output=True, check=True)
-    assert done.stdout.split() == []
 
 
 # A class of a script or a notebook, which no other process can import
