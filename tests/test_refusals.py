@@ -326,7 +326,7 @@ CASES = {
     # landmarks
     "svm_nystroem with more landmarks than rows": words(
         "--learner svm_nystroem --k 3 --certify paper",
-        "param landmarks=500 (the default): they are drawn",
+        "param landmarks=500: they are drawn",
         "give at most",
     ),
     # the rest of the study

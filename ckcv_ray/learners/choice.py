@@ -197,8 +197,6 @@ class Choice(Combined):
         for i, label in enumerate(labels):
             if label in labels[:i]:
                 raise InputError(f"learners: {label} is named twice: leave one out, or give each a label")
-            if self.learners[i] in self.learners[:i]:
-                raise InputError(f"learners: {label} equals another one, options included: leave it out")
         if self.labels == names:
             object.__setattr__(self, "labels", None)
         for label, learner in zip(labels, self.learners, strict=True):

@@ -365,9 +365,8 @@ class NystroemSVM(KernelMachine):
     def check_rows(self, n_train: int) -> None:
         """Check that there are as many training rows as landmarks; see ``base.Learner``."""
         if self.landmarks > n_train:
-            by_default = " (the default)" if self.landmarks == type(self).landmarks else ""
             raise InputError(
-                f"param landmarks={self.landmarks}{by_default}: they are drawn from the training rows of a "
+                f"param landmarks={self.landmarks}: they are drawn from the training rows of a "
                 f"split, which may be only {n_train}: give at most {n_train}, or choose learner svm, which "
                 "is exact"
             )

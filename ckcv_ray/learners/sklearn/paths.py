@@ -111,8 +111,8 @@ class EstimatorLearner(Learner):
     def sharing(self) -> "type[EstimatorPath]":
         """How the settings of a path share work."""
         estimator = self.build()
-        found = next((path for path in SHARING if path.applies(estimator)), Plain)
-        return found if found.parameter in self.all_values else Plain
+        paths = (path for path in SHARING if path.parameter in self.all_values)
+        return next((path for path in paths if path.applies(estimator)), Plain)
 
     @cached_property
     def space(self) -> Space:

@@ -712,11 +712,7 @@ def _predict(estimator: Estimator, X: Rows, kinds: str) -> NDArray[Any]:
 
 @contextmanager
 def explain_gaps(X: Rows) -> Iterator[None]:
-    """Say that rows have gaps where an estimator that selects columns by name, and so sees them, fails.
-
-    Raises:
-        InputError: it does.
-    """
+    """Raise InputError where an estimator that selects columns by name, and so sees gaps, takes none."""
     try:
         yield
     except ValueError as error:

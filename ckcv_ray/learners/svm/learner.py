@@ -129,7 +129,7 @@ class GaussianSVM(KernelMachine):
 
     solver: str = option(
         "newton",
-        lambda name, value: check_choice(name, value, SOLVER_NAMES),
+        partial(check_choice, allowed=SOLVER_NAMES),
         "Solver of the SVM: newton is the only one.",
         inside="param",
     )

@@ -3,24 +3,13 @@
 A row's bound is C times the weight of its class, ``highest`` or ``lowest`` in signed variables. The smallest
 C starts with as many variables at their bound as sum b = 0 allows. At each later C the previous
 b is scaled by the s that minimises the objective, s = y'b / b'Kb, as far as the box allows. Then
-``loop.iterate`` runs for about the time one Newton step would take (as in ski rental), at least n/2
+``iterate`` runs for about the time one Newton step would take (as in ski rental), at least n/2
 iterations the first time; if it has not converged, ``newton`` solves for the free variables; and so on. The
 budgets are counts derived from sizes, so a solution depends only on its inputs. F is kept in float64 and
 updated from what changed; float32 is used only between two such updates.
 
 If no |b| has reached its bound, the box has no effect: the solution is that of every larger C.
 
-What was kept, with its speedup in time per fit on the IDA sets (13 C x 11 gamma, n_train = 3n/4; each against
-the version before it):
-  pair steps in float32 with vector reductions instead of plain float64 loops: 2-3; packed keys for i as well
-    as j, two passes instead of three, fused updates, 512-bit vectors, rows aligned to cache lines: 1.4-2 in
-    time per iteration;
-  the Newton step: 1.2-4; downdating its factor: up to 2; a ridge where pivots are lost to rounding (before, a
-    failed factor left the rest to pair steps): banana 1.4, splice 1.5, image 2.5; LAPACK's potrf, solves with
-    four rows per pass, downdates without copies: 1.2-1.5;
-  updating F four rows at a time: 1.16; starting at the bounds: 1.05;
-  around the solver (kernel in both precisions in one pass, arrays instead of objects, scratch memory reused):
-    1.5-2 on the small sets.
 What did not pay: a Newton step first at a new C, from b scaled to its bounds (1.6 times slower); updating F
 only where the Newton step reads it; mirroring half of the kernel (1.2-1.7 times slower than computing all of
 it); sorting the free variables by their distance to the bounds.
@@ -220,7 +209,7 @@ class Workspace(NamedTuple):
     """Scratch memory for n training rows."""
 
     state: Matrix  # b, lo, hi, F and an earlier b, [5, n rounded up to lanes]
-    rows: NDArray[np.float32]  # U and V of ``loop.iterate``, [2, n rounded up to lanes]
+    rows: NDArray[np.float32]  # U and V of ``iterate``, [2, n rounded up to lanes]
     positions: RowIndex  # of changed variables, of free ones, and of these ones' rows in A; [3, n + 1]
     factors: Matrix  # A and U of ``newton``, [2, most, most]
     work: Matrix  # its rows, [WORK_ROWS, most]
@@ -435,7 +424,7 @@ def _copy(source: Vector, target: Vector, n: int) -> None:
 def _fill_rows(
     F: Vector, b: Vector, lo: Vector, hi: Vector, U: NDArray[np.float32], V: NDArray[np.float32]
 ) -> None:
-    """Fill the two float32 rows of ``loop.iterate``, padding included."""
+    """Fill the two float32 rows of ``iterate``, padding included."""
     wide()
     n = F.shape[0]
     for k in range(n, U.shape[0]):

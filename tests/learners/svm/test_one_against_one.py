@@ -120,10 +120,9 @@ def test_labels_and_decisions_are_those_of_svc(name, class_weight):
     assert compared >= len(COSTS) * len(GAMMAS) // 3
 
 
-@pytest.mark.parametrize("class_weight", [None, "balanced"])
-@pytest.mark.parametrize("missing", [(0,), (2,), (3,), (0, 2), (1, 3), (0, 1, 3)], ids=str)
-def test_without_some_classes_it_is_the_svc_of_the_others(missing, class_weight):
-    task = clouds(120, 4, 5)
+@pytest.mark.parametrize("missing", [(0,), (3,), (0, 2), (0, 1, 3)], ids=str)
+def test_without_some_classes_it_is_the_svc_of_the_others(missing):
+    task, class_weight = clouds(120, 4, 5), "balanced"
     learner = GaussianSVM((0.3, 5.0), (0.2,), tolerance=1e-8, class_weight=class_weight)
     split = a_split(task)
     train = split.train[~np.isin(task.y[split.train], missing)]
