@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import doubles
-import numpy as np
 import pytest
 import ray
 from conftest import blobs
@@ -18,7 +17,6 @@ from ckcv_ray.engine.loop import Backend
 from ckcv_ray.engine.queue import Batch, Progress
 from ckcv_ray.engine.ray_backend import RayBackend, remote_recorder
 from ckcv_ray.engine.recorder import Recorder
-from ckcv_ray.records.record import Outcome
 from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.runs.verify import verify
@@ -120,27 +118,6 @@ def test_the_last_progress_is_that_of_the_finished_run(kind: Kind) -> None:
     assert last.stage == "judging"
     assert last.best is not None
     assert last.best == ((result.setting, result.k), result.certificate.l_ms)
-
-
-def test_every_submitted_path_is_returned(kind: Kind) -> None:
-    problem = Problem.of(STUDY, TASK)
-    backend, outcomes = kind.backend(), list[Outcome]()
-    backend.start(share(problem))
-    try:
-        for split in range(4):
-            units = (Unit(Stage.SELECT, j, split, ((0, 3), (1, 2))) for j in range(3))
-            backend.submit(Batch(tuple(units)))
-        assert backend.in_flight() > 0
-        while backend.in_flight():
-            outcomes += backend.wait()
-    finally:
-        backend.close()
-        backend.close()
-    assert backend.in_flight() == 0
-    records = np.concatenate([outcome.records for outcome in outcomes])
-    positions = set(records[["size", "split", "path", "step"]].tolist())
-    steps = [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1)]
-    assert positions == {(j, split, *step) for j in range(3) for split in range(4) for step in steps}
 
 
 def test_nothing_is_in_flight_after_closing_early(kind: Kind) -> None:

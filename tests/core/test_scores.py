@@ -1,7 +1,6 @@
 """Scores: the numbers of scikit-learn, and pooled those of all rows as one set."""
 
-from itertools import product
-from math import isnan, sqrt
+from math import isnan
 
 import numpy as np
 import pytest
@@ -17,12 +16,7 @@ from sklearn.svm import SVC, LinearSVC
 from ckcv_ray import Execution, evaluate
 from ckcv_ray.core.intervals import bound_score
 from ckcv_ray.core.measures import (
-    CLASSES,
-    LABEL,
-    NUMBERS,
     OWN,
-    PROBABILITY,
-    RANK,
     VALUE,
     Kind,
     Outputs,
@@ -50,37 +44,6 @@ def numbers(n, seed):
     return y, Outputs(value=y + rng.normal(size=n) / 2)
 
 
-EXPECTED = {
-    "zero_one": lambda y, a: np.mean(y != a.label),
-    "accuracy": lambda y, a: metrics.accuracy_score(y, a.label),
-    "balanced_accuracy": lambda y, a: metrics.balanced_accuracy_score(y, a.label),
-    "f1": lambda y, a: metrics.f1_score(y, a.label),
-    "auc": lambda y, a: metrics.roc_auc_score(y, a.rank),
-    "log_loss": lambda y, a: metrics.log_loss(y, a.probability),
-    "cross_entropy": lambda y, a: metrics.log_loss(y, a.probability),
-    "brier": lambda y, a: metrics.brier_score_loss(
-        y, a.probability if a.rank is None else a.probability[:, 1]
-    ),
-    "squared": lambda y, a: metrics.mean_squared_error(y, a.value),
-    "absolute": lambda y, a: metrics.mean_absolute_error(y, a.value),
-    "rmse": lambda y, a: sqrt(metrics.mean_squared_error(y, a.value)),
-    "mape": lambda y, a: metrics.mean_absolute_percentage_error(y, a.value),
-    "r2": lambda y, a: metrics.r2_score(y, a.value),
-    "cor2": lambda y, a: np.corrcoef(y, a.value)[0, 1] ** 2,
-}
-
-
-@pytest.mark.parametrize("score", OWN, ids=lambda one: one.name)
-@given(seed=st.integers(0, 2**32), n=st.integers(6, 60))
-def test_a_score_is_that_of_scikit_learn(score, seed, n):
-    drawn = [answers(n, 2, seed)] if Kind.BINARY in score.kinds else []
-    drawn += [answers(n, 4, seed)] if Kind.MULTICLASS in score.kinds else []
-    drawn += [numbers(n, seed)] if score.kinds == NUMBERS else []
-    for y, said in drawn:
-        exact = 1e-12 if score.name == "cor2" else 1e-15  # a product of sums, in another order in numpy
-        assert score.of(y, said) == pytest.approx(EXPECTED[score.name](y, said), rel=exact, abs=exact)
-
-
 @pytest.mark.parametrize("score", [one for one in OWN if one.sums], ids=lambda one: one.name)
 @given(seed=st.integers(0, 2**32), n=st.integers(12, 60), cut=st.floats(0.2, 0.8))
 def test_a_pooled_score_is_that_of_all_rows(score, seed, n, cut):
@@ -103,35 +66,6 @@ def test_a_pooled_r2_is_that_of_all_rows_however_far_from_zero(offset, parts):
     cut_of = np.array_split(np.arange(60), parts)
     sums = np.array([score.sums(y[part], Outputs(value=said[part]), 0) for part in cut_of])
     assert score.pooled(sums) == pytest.approx(metrics.r2_score(y - offset, said - offset), rel=1e-6)
-
-
-NAMED = {  # scorers of scikit-learn: what they need, and what they give
-    "neg_mean_absolute_error": (VALUE, lambda y, a: -metrics.mean_absolute_error(y, a.value)),
-    "f1_macro": (LABEL, lambda y, a: metrics.f1_score(y, a.label, average="macro")),
-    "matthews_corrcoef": (LABEL, lambda y, a: metrics.matthews_corrcoef(y, a.label)),
-    "roc_auc": (RANK, lambda y, a: metrics.roc_auc_score(y, a.rank)),
-    "roc_auc_ovr": (
-        PROBABILITY,
-        lambda y, a: metrics.roc_auc_score(
-            y, a.probability if a.rank is None else a.probability[:, 1], multi_class="ovr"
-        ),
-    ),
-}
-
-
-@pytest.mark.parametrize(
-    ("name", "kind"),
-    [
-        ("neg_mean_absolute_error", Kind.REGRESSION),
-        ("roc_auc", Kind.BINARY),
-        *product(("f1_macro", "roc_auc_ovr", "matthews_corrcoef"), sorted(CLASSES)),
-    ],
-)
-def test_any_scorer_of_scikit_learn_may_be_named(name, kind):
-    score, (needs, expected) = make_score(name, kind), NAMED[name]
-    y, said = numbers(30, 1) if kind is Kind.REGRESSION else answers(30, 2 if kind is Kind.BINARY else 4, 1)
-    assert score.of(y, said) == expected(y, said)
-    assert (score.needs, score.greater, score.sums) == (needs, True, None)
 
 
 def test_undecided_rows_count_as_wrong():
@@ -161,8 +95,10 @@ def test_a_score_of_another_kind_is_refused(name, kind, messages):
         make_score(name, kind)
 
 
-def test_a_correlation_of_something_constant_is_not_defined():
+def test_a_squared_correlation_is_that_of_numpy_and_not_defined_of_something_constant():
     score = make_score("cor2", Kind.REGRESSION)
+    y, said = numbers(30, 1)
+    assert score.of(y, said) == pytest.approx(np.corrcoef(y, said.value)[0, 1] ** 2, rel=1e-12)
     assert isnan(score.of(np.arange(4.0), Outputs(value=np.ones(4))))
     assert isnan(score.of(np.ones(1), Outputs(value=np.zeros(1))))
     parts = [
