@@ -10,12 +10,6 @@ from conftest import Ran
 Command = Callable[..., Ran]
 SMALL = ("--C", "0.1,1,10", "--gamma", "0.1,1", "--n-splits", "4")
 RUN = ("run", "twonorm:40:0", "--k", "3,4", "--backend", "serial", *SMALL)
-KEYS = {
-    "repeats", "rows", "groups", "question", "calibration",
-    "run_id", "state", "setting", "k", "l_ms", "l_ee", "error", "proven",
-    "accepted", "measured", "baseline", "below_baseline", "constant", "classes", "confusion", "per_learner",
-    "search", "before", "per_k", "evaluations", "fits", "not_converged", "seconds", "test_error",
-}  # fmt: skip
 
 
 def shell(line: str, *words: object) -> subprocess.CompletedProcess[bytes]:

@@ -24,30 +24,6 @@ def table(tmp_path: Path) -> Path:
     return tmp_path / "table.csv"
 
 
-@pytest.mark.parametrize(
-    ("claim", "least"), [("sensitivity,specificity", 0.935), ("refit,sensitivity", 0.923)]
-)
-def test_where_no_cut_off_is_found_every_command_says_why_and_counts_nothing(
-    claim: str, least: float, ckcv: Command, table: Path, tmp_path: Path
-) -> None:
-    out, lack = tmp_path / "run", "takes 55 held-out rows of class 'sick', and there are 53"
-    asked = ("run", table, "--target", "state", "--out", out, *ONCE, "--positive", "sick", "--seed", "3")
-    code, shown, _ = ckcv(*asked, "--require", f"sensitivity>={least}", "--claim", claim)
-    assert code == 0
-    shown = " ".join(shown.split())
-    assert lack in shown
-    is_proven = claim.startswith("refit")  # of the error alone
-    assert ("measured" in shown) == ("required Nothing can be claimed" in shown) == is_proven
-    code, _, said = ckcv("predict", out, table, "--out", tmp_path / "new.csv")
-    assert code == 0
-    assert "nothing is proven of the sensitivity (recall of 'sick')" in said
-    assert "at least 0.00 %" not in said
-    assert "no column flag: Nothing can be claimed" in said
-    assert lack in said
-    assert ckcv("report", out)[0] == 0
-    assert " 0 of 53" not in (out / "report.html").read_text()
-
-
 def test_figures_at_another_cut_off_than_the_one_chosen_say_so(
     ckcv: Command, table: Path, tmp_path: Path
 ) -> None:

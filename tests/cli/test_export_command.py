@@ -66,21 +66,6 @@ def test_without_scaling_and_with_decision_values_an_svm_is_the_same_function(
     np.testing.assert_allclose(convert_model(model).decision_function(X), model.predict(X).score, atol=1e-12)
 
 
-def test_the_model_of_evaluate_is_exported_and_numbers_too(ckcv: Command, cases: Path) -> None:
-    words = ("--learner", "tree", "--refit", "best", "--out", "scores")
-    assert ckcv("evaluate", "cases.csv", "--target", "outcome", *words)[0] == 0
-    assert ckcv("export", "scores", "--out", "tree.skops")[0] == 0
-    agree("scores", cases / "tree.skops", "auto")
-    few = ("--param", "n_estimators=3,9")
-    words = ("--learner", "forest_regressor", *few, "--refit", "best", "--out", "numbers")
-    rows = "".join(f"{i % 11},{i % 7},{i % 5}.5\n" for i in range(80))
-    (cases / "numbers.csv").write_text(f"a,b,y\n{rows}")
-    assert ckcv("evaluate", "numbers.csv", "--target", "y", *words)[0] == 0
-    code, _, messages = ckcv("export", "numbers", "--out", "numbers.skops")
-    assert code == 0
-    assert "classes" not in messages
-
-
 def test_what_is_no_single_model_or_is_encoded_is_refused(
     ckcv: Command, cases: Path, finished: Finished
 ) -> None:

@@ -38,12 +38,3 @@ def test_what_has_to_be_proven_decides_the_exit_code(
 ) -> None:
     asked = ("judge", table, "--label", "outcome", "--prediction", "answer", "--accept", condition)
     assert ckcv(*asked)[0] == code
-
-
-def test_edges_of_subgroups_are_named(ckcv: Command, table: Path) -> None:
-    asked = ("--label", "outcome", "--prediction", "answer", "--subgroups", "age:40,65", "--details")
-    code, printed, _ = ckcv("judge", table, *asked)
-    assert code == 0
-    assert all(name in printed for name in ("age < 40", "40 <= age < 65", "age >= 65"))
-    code, printed, _ = ckcv("judge", table, *asked[:4], "--subgroups", "age:3")
-    assert "of new rows whose 'age' is spread as theirs" in " ".join(printed.split())

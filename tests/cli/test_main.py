@@ -128,10 +128,7 @@ def test_a_path_that_is_not_utf8_is_refused_before_the_run_begins(tmp_path: Path
     ("words", "completed"),
     [
         ("ckcv ", [*COMMANDS]),
-        ("ckcv re", ["report"]),
-        ("ckcv run table.csv --ta", ["--target"]),
         ("ckcv evaluate table.csv --per", ["--permutations"]),
-        ("ckcv predict run new.csv --vo", ["--vote"]),
     ],
 )
 def test_commands_and_options_are_completed(words: str, completed: list[str]) -> None:

@@ -4,7 +4,6 @@ import io
 import pickle
 import re
 import shutil
-import subprocess
 import sys
 from csv import DictReader, reader
 from pathlib import Path
@@ -16,7 +15,7 @@ from command import Command
 from conftest import call, snapshot
 from finished import Finished
 from pyarrow import compute as pc
-from pyarrow import csv, feather, parquet
+from pyarrow import csv, parquet
 
 from ckcv_ray import load_run
 
@@ -97,43 +96,6 @@ def test_rows_that_were_learned_from_are_told(ckcv: Command, finished: Finished,
         assert "error rate" in messages
         assert ("; 5 of them are learning rows, and say little" in messages) == told
         assert ("of them are learning rows" in messages) == told
-
-
-THREADS = """
-import os, sys
-from pathlib import Path
-import scipy.special, sklearn.svm, pyarrow.parquet, pyarrow.csv  # these start threads of their own
-from ckcv_ray.cli.main import main
-
-def threads():
-    return {file.parent.name: file.read_text().strip() for file in Path("/proc/self/task").glob("*/comm")}
-
-before = threads()
-try:
-    main()
-except SystemExit as end:
-    after = threads()
-    print(end.code, *(after[thread] for thread in after.keys() - before.keys()), file=sys.__stderr__)
-"""
-
-
-@pytest.mark.parametrize("suffix", ["csv", "feather", "parquet"])
-def test_a_prediction_that_ends_early_leaves_no_thread_that_reads_ahead(
-    patients_run: Path, suffix: str, tmp_path: Path
-) -> None:
-    """Such a thread asks for the interpreter while that shuts down, which aborts the process (134)."""
-    file = tmp_path / f"new.{suffix}"
-    columns = pa.table({"other": np.arange(1000.0), "word": ["a", "b"] * 500})
-    write = {"csv": csv.write_csv, "parquet": parquet.write_table, "feather": feather.write_feather}
-    write[suffix](columns, str(file))
-    command = [sys.executable, "-c", THREADS, "predict", str(patients_run), str(file)]
-    done = subprocess.run(command, capture_output=True, text=True)
-    *message, left = done.stderr.splitlines()
-    assert "the columns are other, word" in message[0]
-    code, *threads = left.split()
-    assert int(code) == 2
-    # What may stay never asks for it: the thread that waits for Ctrl-C, or one that reads a path of Parquet.
-    assert len(threads) <= (0 if suffix == "feather" else 1)
 
 
 @pytest.mark.parametrize("name", ["p.csv", "p.parquet", "p.html"])

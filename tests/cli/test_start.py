@@ -140,17 +140,5 @@ def test_without_ray_what_needs_it_is_refused(table: Path) -> None:
     assert list(table.iterdir()) == [table / "t.csv"]
 
 
-def test_without_ray_auto_says_once_that_one_process_does_what_it_would_do(table: Path) -> None:
-    soon = "from ckcv_ray.engine import backend\nbackend.SERIAL_SECONDS = 0.0\n"
-    words = " ".join(["t.csv", "--k", "3", *SMALL, "--out"])
-    ended, _ = start(WITHOUT_RAY + soon + START, [f"run {words} auto", "verify auto --rerun"], table)
-    assert [one.code for one in ended] == [0, 0]
-    assert [one.messages.splitlines().count(FALLBACK) for one in ended] == [1, 0]
-    serial, _ = start(START, [f"run {words} serial --backend serial"], table)
-    assert serial[0].code == 0
-    certificates = [(table / name / "certificate.json").read_bytes() for name in ("auto", "serial")]
-    assert certificates[0] == certificates[1]
-
-
 def test_what_is_to_be_installed_is_what_the_package_requires() -> None:
     assert f'    "{RAY}",\n' in (Path(__file__).parents[2] / "pyproject.toml").read_text()

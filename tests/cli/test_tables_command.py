@@ -128,31 +128,6 @@ def test_nothing_of_rows_held_out_is_said_before_they_certify(
 # Lines that are no rows, text tables separated by spaces, and doubtful numbers
 
 
-def write_lines(path: Path, seed: int) -> Path:
-    """Write 24 rows with a line of units above them and one of totals below, separated by spaces."""
-    x = np.random.default_rng(seed).normal(size=24)
-    rows = (f"{40 + i}.5   {a:.2f}  {'ab'[int(a > 0)]}" for i, a in enumerate(x))
-    path.write_text("\n".join(["age dose y", "years mg/dl -", *rows, "Total 7 -"]) + "\n")
-    return path
-
-
-def test_lines_that_are_no_rows_are_left_out_of_every_file(ckcv: Command, tmp_path: Path) -> None:
-    table, test = (write_lines(tmp_path / f"{seed}.dat", seed) for seed in (0, 1))
-    run, skip = tmp_path / "run", ("--skip-rows", "2,last")
-    for lines, part in (("two", "--skip-rows 'two': expected numbers"), ("2", "--skip-rows 2,last to leave")):
-        code, _, said = ckcv("evaluate", table, "--learner", "tree", "--skip-rows", lines)
-        assert (code, part in said) == (2, True)
-    code, printed, said = ckcv("run", table, "--out", run, *ONCE, "--test", test, *skip)
-    assert (code, "24 rows" in printed) == (0, True), said
-    assert ckcv("verify", run, "--test", test, *skip)[0] == 0
-    code, _, said = ckcv("verify", run, *skip)
-    assert (code, "skip_rows and encoding are for the file of --test" in said) == (2, True)
-    code, _, said = ckcv("predict", run, test, "--vote")
-    assert (code, "--skip-rows 2" in said) == (2, True)
-    code, printed, _ = ckcv("predict", run, test, "--vote", *skip)
-    assert (code, len(printed.splitlines())) == (0, 25)
-
-
 def test_every_command_says_what_a_table_was_read_as(ckcv: Command, tmp_path: Path) -> None:
     """Each kind of command says it once, and with --encoding reads text that it asks about without."""
 

@@ -55,7 +55,7 @@ def test_the_line_starts_a_run_whose_claim_is_untouched_and_another_seed_says_wh
     assert json.loads(result)["before"]["runs"] == []
     words[words.index("--seed") + 1] = "1"
     told = " ".join(ckcv(*words, "--details")[1].split())
-    assert f"('{folder}'): this bound is not covered if what it showed led to this study" in told
+    assert f"('{folder}'): this bound is not covered if what was shown led to this study" in told
 
 
 @pytest.mark.parametrize(

@@ -53,7 +53,7 @@ def test_rows_without_predictions_may_come_from_standard_input(
         (("judged.csv", *NAMES, "--seed", "1"), "seed is for ckcv predict: a stream has no draws"),
         (("--skip-rows", "2"), "separator, sheet, skip_rows and encoding are for a file of rows: name one"),
         (("judged.csv", *NAMES, "--delta", "1.5"), "--delta 1.5 is outside (0, 1)"),
-        (("judged.csv", *NAMES, "--member", "2"), "no error is certified, so there is nothing to watch"),
+        (("judged.csv", *NAMES, "--member", "2"), "is certified, so there is nothing to watch"),
         (("judged.csv", *NAMES, "--stream", "r/log/s.jsonl"), "--stream 'r/log/s.jsonl' is in a run"),
         (("nowhere.csv", *NAMES), "nowhere.csv"),
     ],

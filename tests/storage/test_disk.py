@@ -106,22 +106,6 @@ def test_a_quota_is_a_full_disk_and_what_cannot_be_written_is_bad_input(tmp_path
         run(STUDIES["paper"], tmp_path / "run")
 
 
-WORDS = ("run", "twonorm:40:0", "--C", "1,10", "--gamma", "0.01,0.1", "--k", "3,4", "--n-splits", "3")
-
-
-@pytest.mark.parametrize("blocks", [0, 4])
-def test_a_limit_on_the_size_of_files_is_a_full_disk(tmp_path, blocks, ckcv):
-    words = (*WORDS, "--backend", "serial", "--out")
-    assert ckcv(*words, tmp_path / "whole")[0] == 0
-    command = ["bash", "-c", f'ulimit -f {blocks}; exec "$@"', "-", sys.executable, "-m", "ckcv_ray", *words]
-    done = subprocess.run([*command, tmp_path / "run"], capture_output=True, text=True)
-    assert (done.returncode, done.stderr.count("ckcv: ")) == (1, 1), done.stderr
-    assert "Traceback" not in done.stderr
-    assert done.stderr.splitlines()[-1].endswith("File too large; what was written is kept")
-    assert ckcv(*words, tmp_path / "run")[0] == 0
-    assert lasting_files(tmp_path / "run") == lasting_files(tmp_path / "whole")
-
-
 @pytest.fixture
 def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Path]]:
     """What is done to files, in order: (call, name of the file)."""

