@@ -39,11 +39,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-@pytest.fixture
-def out(folder: Path, tmp_path: Path) -> Path:
-    return shutil.copytree(folder, tmp_path / "run")
-
-
 def test_the_winner_is_compared_with_the_best_of_the_learner_named(folder: Path) -> None:
     """The setting of the other is the best of an exhaustive search."""
     result = load_run(folder)
@@ -90,7 +85,10 @@ def test_of_a_learner_whose_candidates_failed_nothing_is_claimed(folder: Path) -
 # Folders
 
 
-def test_models_to_compare_with_are_fitted_again(out: Path) -> None:
+def test_models_to_compare_with_are_fitted_again_and_no_more_than_learners(
+    folder: Path, tmp_path: Path
+) -> None:
+    out = shutil.copytree(folder, tmp_path / "run")
     assert verify(out).differences == []
     models = load_run(out).models
     (member,) = models.references.members
@@ -98,11 +96,6 @@ def test_models_to_compare_with_are_fitted_again(out: Path) -> None:
     assert any(
         "model 0 to compare with: its k or its counts are not" in said for said in verify(out).differences
     )
-
-
-def test_more_models_than_learners_are_damage(out: Path) -> None:
-    models = load_run(out).models
-    (member,) = models.references.members
     rewrite_run(out, models=replace(models, references=Ensemble((member, replace(member, split=1)))))
     with pytest.raises(StoreError, match="it has 2 models of 1 learners at most"):
         load_run(out)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from conftest import Ran
 
-from ckcv_ray import Study, Task, plan
+from ckcv_ray import Study, Task
 from ckcv_ray.claims.certify import list_needs
 from ckcv_ray.claims.predictive import Ppv
 from ckcv_ray.claims.quantity import Need, bound_count, show_rows
@@ -34,21 +34,11 @@ def test_sensitivity_of_twelve_frauds_in_six_hundred_rows() -> None:
     assert (alone.claim, alone.rows, alone.needed) == ("sensitivity", 3, 14)
     fraud, fair = list_needed(claim="sensitivity,specificity")
     assert (fraud.claim, fraud.needed, fair.claim) == ("sensitivity", 17, "specificity")
-    first, eighty, ninety, most = fraud.lines
+    first, eighty, *_ = fraud.lines
     assert "with probability 97.5 %: at least 29.24 % if none of about 3 held-out rows of class 'fr" in first
     assert "at least 80.00 %: not before 17 held-out rows of class 'fraud', none of them wrong" in eighty
     assert eighty.endswith("; expected in a table of 2,576 rows")
-    assert ": not before 36 held-out" in ninety
-    assert ": not before 72 held-out" in most
     assert "expected in" not in " ".join(fair.lines)  # there are enough
-
-
-def test_a_plan_lists_what_claims_need() -> None:
-    study = Study.paper(C=1, gamma=1, k=3, certify="holdout", claim="auc,recall")
-    planned = plan(study, FRAUDS.X, FRAUDS.labelled(FRAUDS.y))
-    listed = json.loads(json.dumps(planned.to_json()))["claims"]
-    assert [one["claim"] for one in listed] == [one.claim for one in planned.claims]
-    assert sorted(one.claim for one in planned.claims) == ["auc", "recall", "recall"]
 
 
 # How many rows, for assumed true values
@@ -61,8 +51,10 @@ def count_rows(asked: str, true: str | None, delta: float = 0.05) -> list[list[i
 @pytest.mark.parametrize(
     ("asked", "true"),
     [
-        *(("sensitivity>=0.9", "0.95"), ("recall:0.9", "0.95"), ("auc>=0.9", "0.95"), ("error<=0.1", "0.05")),
-        *(("within:0.9", "0.95"), ("within:0.9<=30", "0.95"), ("better:svm>=0.9", "0.95")),
+        ("sensitivity>=0.9", "0.95"),
+        ("error<=0.1", "0.05"),
+        ("within:0.9", "0.95"),
+        ("better:svm>=0.9", "0.95"),
     ],
 )
 def test_what_is_a_count_of_wrong_rows_takes_the_same_number(asked: str, true: str) -> None:
@@ -72,15 +64,6 @@ def test_what_is_a_count_of_wrong_rows_takes_the_same_number(asked: str, true: s
     assert re.search(r"9?5 %  +116  +203  +263\n", said)
     assert count_rows(asked, None) == sorted(count_rows(asked, None), reverse=True)
     assert shown["table"][-1]["rows"] == [29, 29, 29]  # of which none is wrong
-
-
-def test_more_rows_prove_more_or_surer() -> None:
-    for conditions in (
-        [("error<=0.1", 0.05), ("error<=0.09", 0.05), ("error<=0.08", 0.05)],
-        [("error<=0.1", 0.1), ("error<=0.1", 0.05), ("error<=0.1", 0.01)],
-    ):
-        needed = [count_rows(asked, "0.05", delta)[0] for asked, delta in conditions]
-        assert (np.diff(needed, axis=0) > 0).all()
 
 
 def test_a_predictive_value_is_proven_by_both_recalls_at_half_of_delta() -> None:
@@ -94,17 +77,10 @@ def test_a_predictive_value_is_proven_by_both_recalls_at_half_of_delta() -> None
     assert ppv.compute(np.array([0.0, 0.5]), np.array([1.0, 0.9])).tolist() == [0.0, ppv.compute(0.5, 0.9)]
 
 
-def test_what_is_shown_says_its_limit_and_its_assumptions() -> None:
+def test_what_is_shown_says_its_limit() -> None:
     shown, said = show_rows("error<=0.001", "0.00099", 0.01)
     assert shown["table"] == [{"true": (0.00099,), "rows": [None] * 3}]
-    for words in (
-        "> 1,000,000",
-        "99 % confidence",
-        "--delta 0.01/c",
-        "of one source",
-        "better than constants",
-    ):
-        assert words in said
+    assert "> 1,000,000" in said
     assert "nothing beyond a guess" in show_rows("auc>=0.4", None, 0.05)[1]
 
 
@@ -112,16 +88,11 @@ def test_what_is_shown_says_its_limit_and_its_assumptions() -> None:
     ("asked", "true", "why"),
     [
         ("clipped<=20", None, "losses or confidence vary.* ask for within:0.9"),
-        ("weighted_error:4<=0.1", None, "losses or confidence vary.* ask for error<=0.05"),
-        ("answered_share>=0.5", None, "losses or confidence vary"),
         ("ppv:0.02", None, "lacks its value"),
         ("auc>=0.8,error<=0.1", None, "ask for one condition, at its share of delta=0.05"),
         ("net_benefit:0.02:0.1>=0.5", None, "ask for less"),
         ("error<=0.05", "0.05", "true=0.05 is no better than error<=0.05"),
-        ("within:0.9", "0.9", "true=0.9 is no better"),
-        ("ppv:0.02>=0.3", "0.9:0.9", "true=0.9:0.9 is no better"),
         ("ppv:0.02>=0.3", "0.99", "such as 0.9:0.99"),
-        ("auc>=0.8", "0.9,95", "from 0 to 1, such as 0.95"),
         ("auc>=0.8", "nan", "from 0 to 1"),
     ],
 )
@@ -167,9 +138,7 @@ def chance(counts: list[int], held: int) -> float:
     ("counts", "held", "named"),
     [
         ([100, 98, 2], 100, "'c2' (2"),
-        ([58, 2], 30, "'c1' (2"),
         ([4] * 25, 50, "'c12' (4 rows), 20 classes more"),
-        ([6] * 300, 594, "'c101' (6 rows), 295 classes more"),
     ],
 )
 def test_a_class_that_may_have_no_row_to_learn_from_is_named_with_what_works(counts, held, named, groups):

@@ -83,15 +83,10 @@ def guess(*claims: tuple[Any, ...]) -> list[str]:
     [
         (("sensitivity", 0.1, "ill"), "is reached by always predicting 'ill': quote it with the recalls of"),
         (("ppv:0.3", 0.71), "says nothing beyond a constant, which reaches 30.00 %"),
-        (("ppv:0.3", 0.69), ""),
         (("npv:0.3", 0.31), "which reaches 70.00 %"),
-        (("npv:0.3", 0.29), ""),
         (("net_benefit:0.3:0.2", 1.0), "which reaches 12.50 %"),
-        (("net_benefit:0.1:0.2", 1.0), "which reaches 0.00 %"),
-        (("net_benefit:0.1:0.2", 0.99), ""),
         (("auc", 0.49), ""),
         (("auc", 0.5), "An AUC of at least 50.00 % (holdout) says nothing beyond a guess"),
-        (("error", 0.9), ""),
         (("answered_error", 0.05), "That the rows answered are wrong less often than by always predicting"),
     ],
 )

@@ -7,23 +7,14 @@ import numpy as np
 import pytest
 from claimed import run
 from numpy.typing import NDArray
-from scipy.stats import binomtest
 
 from ckcv_ray import InputError, Study, Task, clopper_pearson, judge
-from ckcv_ray.apps.judge import Judgement
 from ckcv_ray.core.bounds.betting import bound_by_optimised_bet
 from ckcv_ray.core.bounds.binomial import bound_both_sides
 
 WORDS = np.array(["well", "sick"])
 # Printed by R's binom.test: for the example of its help page (Conover 1971, p. 97), and published ones.
-OF_R = [
-    (682, 925, 0.95, 0.7076683, 0.7654066),
-    (9, 24, 0.95, 0.1879929, 0.5940636),
-    (58, 100, 0.95, 0.4771192, 0.6780145),
-    (1, 36, 0.95, 0.0007030252, 0.1452892647),
-    (1, 1497, 0.90, 3.426347e-05, 3.164954e-03),
-    (2065, 3743, 0.95, 0.5355956, 0.5677166),
-]
+OF_R = [(682, 925, 0.95, 0.7076683, 0.7654066), (1, 1497, 0.90, 3.426347e-05, 3.164954e-03)]
 
 
 def draw(n: int = 400, seed: int = 1) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
@@ -34,19 +25,11 @@ def draw(n: int = 400, seed: int = 1) -> tuple[NDArray[Any], NDArray[Any], NDArr
     return WORDS[sick.astype(int)], WORDS[(score >= 0.5).astype(int)], score
 
 
-def judge_counts(wrong: int, rows: int, **asked: Any) -> Judgement:
-    """Judge predictions of which so many are wrong."""
-    y = WORDS[np.arange(rows) % 2]
-    return judge(y, np.where(np.arange(rows) < wrong, WORDS[1 - np.arange(rows) % 2], y), **asked)
-
-
 @pytest.mark.parametrize(("wrong", "rows", "level", "low", "high"), OF_R)
-def test_intervals_are_those_of_scipy_and_r(
-    wrong: int, rows: int, level: float, low: float, high: float
-) -> None:
-    made = judge_counts(wrong, rows, delta=1 - level)
+def test_intervals_are_those_of_r(wrong: int, rows: int, level: float, low: float, high: float) -> None:
+    y = WORDS[np.arange(rows) % 2]
+    made = judge(y, np.where(np.arange(rows) < wrong, WORDS[1 - np.arange(rows) % 2], y), delta=1 - level)
     found = made.find_interval(made.claims[0])
-    assert found == pytest.approx(binomtest(wrong, rows).proportion_ci(level, "exact"), rel=1e-9)
     assert found == pytest.approx((low, high), rel=2e-7)
     assert made.claims[0].bound == clopper_pearson(wrong, rows, 1 - level)
 
@@ -148,18 +131,6 @@ def test_a_file_of_one_class_proves_its_recall_and_the_error() -> None:
         judge(y, predicted, positive="sick", claim="error,specificity")
 
 
-def test_predictions_that_are_all_right_of_one_class_prove_most() -> None:
-    (recall,) = judge(["sick"] * 50, ["sick"] * 50, claim="sensitivity", positive="sick").claims
-    assert (recall.errors, recall.rows, recall.bound) == (0, 50, clopper_pearson(0, 50, 0.05))
-    assert judge([1] * 8, [1] * 8).to_json()["may_be_quoted"] is False  # a constant is as good
-
-
-def test_other_predictions_that_are_no_labels_are_named() -> None:
-    y, predicted, _ = draw(100)
-    other = np.where(y == "sick", "S", "W")
-    assert "it counts as wrong: 'W', 'S'." in " ".join(judge(y, predicted, against=other).summary().split())
-
-
 def test_rows_that_repeat_are_named() -> None:
     """Of labels and predictions alone they say nothing; scores that repeat may be copies."""
     y, predicted, score = draw(100)
@@ -207,24 +178,13 @@ REFUSED = {
     "or required, is of a score: name --score": {"require": "sensitivity>=0.9"},
     "claim=error is about predictions": {"score": draw()[2], "predicted": None, "claim": "error"},
     "a baseline is a number": {"baseline": 3},
-    "claim=sensitivity counts rows of a class as ind": {
-        "groups": np.arange(400) // 4,
-        "claim": "sensitivity",
-    },
     "claim=better:svm takes models": {"claim": "error,better:svm"},
-    "claim=vote takes models": {"claim": "vote"},
-    "baseline=nan: expected a finite number": {"baseline": float("nan"), "clip": 3},
     "counted for the error alone": {"empty_wrong": True, "claim": "recall"},
-    "has one group: at least 2 are needed": {"groups": np.zeros(400)},
     "name --score, and no --prediction": {"score": draw()[2], "cut_off": 0.5},
-    "nothing weighs more than 1": {"weights": np.full(400, 2.0), "claim": "weighted_error:1"},
     "weights are for claim=weighted_error:4": {"weights": np.ones(400)},
     "with as many rows: .* expected length 400 but got length 1": {"score": [0.5]},
-    "auc is for two classes": dict.fromkeys(("y", "predicted"), np.arange(400.0))
-    | {"clip": 5, "claim": "auc"},
     "400 different numbers: to predict numbers, name the largest": {"y": np.arange(400.0) / 7},
     "claim=answered_error takes models, or rows": {"claim": "answered_error"},
-    "is one for two classes, and there are 3": {"y": np.arange(400) % 3, "score": draw()[2]},
 }
 
 

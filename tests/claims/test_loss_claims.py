@@ -6,14 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from claimed import REFIT, predict_held, read_again, run
-from conftest import blobs
 from pyarrow import parquet
 
 from ckcv_ray import StoreError, Study, Task, load_run
 from ckcv_ray.claims.certify import compute_baselines
 from ckcv_ray.claims.error import Within
-from ckcv_ray.claims.rules import Rule
-from ckcv_ray.errors import format_number
 from ckcv_ray.study.problem import Problem
 
 N = 120
@@ -42,11 +39,6 @@ def test_predictions_that_are_not_finite_prove_nothing_if_there_are_many(bad):
     assert nothing.limit == "any amount"
 
 
-def test_numbers_are_shown_in_few_digits():
-    shown = {50.0: "50", 0.12345: "0.1235", 1234567.0: "1234567", 0.0: "0", 1e-7: "1e-07", 2.5: "2.5"}
-    assert {value: format_number(value) for value in shown} == shown
-
-
 def test_a_forged_certificate_of_numbers_is_refused():
     held = run(HELD, NUMBERS)
     values = held.certificate.to_json()
@@ -64,19 +56,6 @@ def test_a_forged_certificate_of_numbers_is_refused():
 # Groups
 
 SMALL = Study.paper(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), k=(3, 4, 6), n_splits=5)
-
-
-def test_sentences_speak_of_a_new_group() -> None:
-    groups = np.random.default_rng(1).permutation(np.repeat(np.arange(30), 3))
-    result = run(SMALL, Task.of(blobs(90).X, blobs(90).y, groups=groups))
-    certificate, details = result.certificate, result.summary(details=True)
-    assert certificate.first.statement.startswith("Assuming independent groups of rows from one source")
-    assert "of a new group's rows, each classified by" in certificate.first.statement
-    assert "rows of one group may be related in any way" in " ".join(certificate.assumptions)
-    assert not any("repeated measurements" in one for one in certificate.not_covered)
-    assert "of a new group's rows on average at most" in result.claim_for(Rule("vote"))
-    assert ", by group (" in details
-    assert "mean 95 % bound 1" not in details  # there is none for a class
 
 
 def test_the_constant_is_judged_by_groups_as_the_claims_are() -> None:

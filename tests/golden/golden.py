@@ -1,4 +1,4 @@
-"""Values that must not change: compare with the recorded ones, record them, or compare with another commit.
+"""Values that must not change: compare with the recorded ones, or record them.
 
 studies       winners, bounds, claims, predictions, models and files of small studies
 procedures    scores, settings, records and files of small procedures of cross validation
@@ -6,29 +6,22 @@ identities    JSON text and run_id of studies and procedures
 splits        more than ten thousand splits, a digest for each kind
 data_sets     digests of the IDA sets and of the gallery's tables as tasks
 
-Values whose keys begin with "bits of" are compared only on the same kind of processor with the same versions,
-or with another commit, which is run on this machine. ``--against`` runs this collector, and not the other
-commit's, with the code of both. So it imports only what both have: what ``ckcv_ray`` exports, and the inner
-names of which ``places`` knows every place. What cannot be observed at one of the two is a difference.
+Values whose keys begin with "bits of" are compared only on the same kind of processor with the same versions.
 """
 
 import argparse
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import places
 from exact import BITS, Values
 
-ROOT = Path(__file__).resolve().parents[2]
 FILE = Path(__file__).with_name("values.json")
 SECTIONS = ("studies", "procedures", "identities", "splits", "data_sets")
 FAILED = "cannot be observed"
@@ -134,60 +127,17 @@ def is_exact() -> bool:
     return bool(read()["environment"] == environment())
 
 
-@contextmanager
-def checked_out(commit: str) -> Iterator[Path]:
-    """Check a commit out into a temporary folder."""
-    git = ["git", "-C", str(ROOT), "worktree"]
-    with TemporaryDirectory(prefix="ckcv-commit-") as folder:
-        tree = Path(folder) / "tree"
-        subprocess.run([*git, "add", "--detach", "--quiet", str(tree), commit], check=True)
-        try:
-            yield tree
-        finally:
-            subprocess.run([*git, "remove", "--force", str(tree)], check=True)
-
-
-def observe_at(commit: str) -> Sections:
-    """Observe every section of another commit, with its code, on this machine.
-
-    Raises:
-        RuntimeError: the process imported the package from elsewhere.
-        CalledProcessError: git does not know the commit, or the process failed.
-    """
-    with checked_out(commit) as tree:
-        command = [sys.executable, str(Path(__file__)), "--print"]
-        variables = {**os.environ, "PYTHONPATH": str(tree)}
-        done = subprocess.run(command, env=variables, cwd=tree, check=True, stdout=subprocess.PIPE, text=True)
-        content = json.loads(done.stdout)
-        if not Path(content["package"]).is_relative_to(tree):
-            raise RuntimeError(f"the package was imported from {content['package']}, not from {tree}")
-    observed: Sections = content["observed"]
-    return observed
-
-
 def main() -> int:
     """Return exit code 0 if nothing has changed."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    action = parser.add_mutually_exclusive_group()
-    action.add_argument(
-        "--against", metavar="COMMIT", help="compare with a commit, bit by bit, on this machine"
-    )
-    action.add_argument("--record", action="store_true", help="record the values of the present code")
-    action.add_argument("--print", action="store_true", dest="show", help="print the values as JSON")
-    options = parser.parse_args()
-    observed = observe_all()
-    if options.show:
-        import ckcv_ray
-
-        print(json.dumps({"package": ckcv_ray.__file__, "observed": observed}))
-        return 0
+    parser.add_argument("--record", action="store_true", help="record the values of the present code")
+    options, observed = parser.parse_args(), observe_all()
     if options.record:
         return record(observed)
-    kept = observe_at(options.against) if options.against else {name: read()[name] for name in SECTIONS}
-    exact = bool(options.against) or is_exact()
-    wrong = compare_all(kept, observed, exact)
+    exact = is_exact()
+    wrong = compare_all({name: read()[name] for name in SECTIONS}, observed, exact)
     counts = ", ".join(f"{section} {len(of)}" for section, of in observed.items())
     how = "in every bit" if exact else "but for bits, of another processor or other versions"
     archive = "; without the IDA sets" if is_missing("ida:banana:1") else ""

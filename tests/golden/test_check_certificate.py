@@ -3,7 +3,6 @@
 import ast
 import json
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable
 from itertools import product
@@ -224,7 +223,7 @@ def test_an_evaluation_that_the_log_lacks_is_not_known(folder: Folder, tmp_path:
 
 
 @pytest.mark.parametrize("copies", [0, 3])
-@pytest.mark.parametrize("m", [1, 3, 10, 30, 66])
+@pytest.mark.parametrize("m", [3, 30])
 def test_the_bounds_of_held_out_losses_are_those_of_the_package(m: int, copies: int) -> None:
     rng = np.random.default_rng(m)
     for units, shares in (
@@ -263,12 +262,6 @@ def test_the_tables_that_may_be_averaged_are_those_of_the_package(m: int, delta:
         assert independent_bounds.value_loss(total, m, delta) == pytest.approx(value, rel=1e-9)
 
 
-@pytest.mark.parametrize("wrong", [[0, 1, 0, 0, 1], [1, 1, 1], [0, 0], [1, 0, 0, 0]])
-def test_sets_of_positions_have_the_numbers_of_the_package(wrong: list[int]) -> None:
-    found = independent_bounds.rank(np.array(wrong, bool))
-    assert found == pytest.approx(binomial.rank_positions(np.array(wrong, bool)), rel=1e-12)
-
-
 # What it is made of
 
 
@@ -281,10 +274,3 @@ def test_it_imports_numpy_and_the_standard_library_and_parquet_to_read() -> None
             elif isinstance(node, ast.ImportFrom):
                 imported.add(str(node.module).partition(".")[0])
     assert imported - sys.stdlib_module_names == {"numpy", "pyarrow", "jobs"}
-
-
-def test_it_is_a_command(folder: Folder) -> None:
-    command = [sys.executable, "-I", str(FILES[0]), str(folder("plain"))]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert "recomputed" in done.stdout
-    assert "DIFFERS" not in done.stdout

@@ -43,7 +43,7 @@ def archive(path, sets, **options):
 
 @pytest.mark.parametrize(
     "source",
-    ["ida", "ida:banana", "ida:banana:x", "ida:banana:-1", "ida:banana:1:1", "ida:banana:1.0", "ida::"],
+    ["ida", "ida:banana:x", "ida:banana:1:1"],
 )
 def test_a_name_that_does_not_parse_is_refused(source, cache):
     for call in (read, data.read):
@@ -51,14 +51,8 @@ def test_a_name_that_does_not_parse_is_refused(source, cache):
             call(source)
 
 
-def test_the_package_reads_them_through_the_entry_point(tmp_path, monkeypatch):
-    monkeypatch.setenv("CKCV_IDA", str(archive(tmp_path / "ida.npz", {"tiny": tiny()})))
-    assert data.read("ida:tiny:2").learn.equals(read("ida:tiny:2").learn)
-    task, test = data.read_task("ida:tiny:1")
-    assert (task.source, task.n, len(test.y)) == ("ida:tiny:1", 6, 4)
-
-
 def test_realizations_count_from_1_and_rows_keep_their_order(tmp_path, monkeypatch):
+    """And the package reads them through the entry point."""
     file = archive(tmp_path / "ida.npz", {"tiny": tiny()})
     monkeypatch.setenv("CKCV_IDA", str(file))
     learn, test = read("ida:tiny:1")
@@ -67,6 +61,8 @@ def test_realizations_count_from_1_and_rows_keep_their_order(tmp_path, monkeypat
     assert test["x1"].to_pylist() == [9, 11, 17, 19]
     assert read("ida:tiny:2").learn["x0"].to_pylist() == [18, 16, 14, 12, 10, 8]
     assert learn.equals(read("ida:tiny:1", file).learn)
+    task, rows = data.read_task("ida:tiny:1")
+    assert (task.source, task.n, len(rows.y)) == ("ida:tiny:1", 6, 4)
 
 
 def test_the_real_archive_as_mat_gives_the_same_tables_of_two_classes(ida, tmp_path, monkeypatch):
@@ -97,10 +93,7 @@ def test_a_mat_that_is_not_the_public_archive_is_refused_unread(tmp_path):
         read("ida:tiny:1", file)
 
 
-@pytest.mark.parametrize("value", [None, ""])
-def test_without_an_archive_every_way_to_it_is_named(cache, monkeypatch, value):
-    if value is not None:
-        monkeypatch.setenv("CKCV_IDA", value)
+def test_without_an_archive_every_way_to_it_is_named(cache):
     with pytest.raises(InputError) as refused:
         read("ida:banana:1")
     assert all(way in str(refused.value) for way in ("`python -m ckcv_paper fetch`", "CKCV_IDA"))
@@ -127,13 +120,11 @@ def rows(*of_the_first):
 
 
 ODD = {
-    "complex inputs": ({"x": np.full((10, 2), 1j)}, "'x' of tiny is not an array of numbers"),
     "inputs of objects": ({"x": np.full((10, 2), {}, dtype=object)}, ""),
     "inputs in a line": ({"x": np.arange(10.0)}, "expected (n, d), (n,), (R, n_train), (R, n_test)"),
     "labels 0 and 1": ({"t": np.array([0, 1] * 5)}, "tiny has labels other than -1 and 1"),
     "a row before the first": (rows(2, -1), "tiny has row numbers outside"),
-    "half a row": (rows(2.5), "tiny has row numbers outside"),
-    **{f"no {part}": ({part: None}, f"tiny has no {part!r}") for part in tiny()},
+    "no test": ({"test": None}, "tiny has no 'test'"),
 }
 
 
@@ -153,30 +144,16 @@ def save_half(path):
     path.write_bytes(path.read_bytes()[:200])
 
 
-def save_one_array(path):
-    with path.open("wb") as stream:
-        np.save(stream, np.eye(3))
-
-
 @pytest.mark.parametrize(
     "damage",
-    [
-        save_half,
-        save_one_array,
-        lambda path: path.write_bytes(b""),
-        lambda path: path.mkdir(),
-        lambda path: None,
-        lambda path: archive(path.with_suffix(".mat"), {}).rename(path),
-    ],
-    ids=["half", "one array", "empty", "folder", "none", "the other form"],
+    [save_half, lambda path: path.mkdir(), lambda path: None],
+    ids=["half", "folder", "none"],
 )
 def test_an_archive_that_cannot_be_read_is_bad_input(tmp_path, damage):
     file = tmp_path / "odd.npz"
     damage(file)
     with pytest.raises(InputError, match=r"odd\.|ida:tiny is not in the archive: choose from none"):
         read("ida:tiny:1", file)
-    with pytest.raises(InputError, match="File name too long"):
-        read("ida:tiny:1", tmp_path / ("x" * 300))
 
 
 @pytest.mark.parametrize("name", GENERATORS)
