@@ -338,8 +338,8 @@ def find_number_form(
     """
     amounts = list[Amount]()
     for text in texts:  # most columns have none, as their first text shows
-        amount = split_amount(text) or (Amount("", text) if PLAIN.match(text) else None)
-        if amount is None:
+        amount = read_amount(text)
+        if amount.number == text and not PLAIN.match(text):
             break
         amounts.append(amount)
     written = [amount.number for amount in amounts] != [*texts]
@@ -362,13 +362,12 @@ def find_number_form(
         elif form == "point":
             doubtful = decimal == "," and 0 < len(points) == sum("." in text for text in texts)
         if doubtful:
-            mark = "comma" if form == "comma" else "point"
-            text = next(text for text in texts if THOUSANDS.match(text)) if mark == "comma" else points[0]
-            said, clear = (",", "a point") if mark == "comma" else (".", "a comma, or with two decimals")
+            mark, pattern = (",", THOUSANDS) if form == "comma" else (".", POINTS)
+            text = next(text for text in texts if pattern.match(text))
             raise ColumnError(
-                f"has numbers such as {text!r}, whose {mark} may be that of decimals or of thousands",
-                f"say --thousands {said} if it is that of thousands",
-                f"write them with {clear}, or without",
+                f"has numbers such as {text!r}, whose {mark!r} may be that of decimals or of thousands",
+                f"say --thousands {mark} if it is that of thousands",
+                "write them without it, or with another of decimals",
             )
     return ("" if len(bad) == len(texts) else form), bad
 
@@ -380,22 +379,23 @@ class Amount(NamedTuple):
     number: str  # what is left, without these spaces and apostrophes
 
 
-def split_amount(text: str) -> Amount | None:
+def read_amount(text: str) -> Amount:
     """Return the parts of an amount such as $7,000, 1 250,00 EUR, 16.29% or (3,400), which is negative.
 
-    None of other text, of plain numbers as well: these are read by their own forms.
+    All other text, plain numbers as well, has no unit, and is left as it is.
     """
+    other = Amount("", text)
     negative = text.startswith("(") and text.endswith(")")
     found = AMOUNT.match(text[1:-1].strip() if negative else text)
     if found is None or (found["before"] and found["after"]) or (found["sign"] and found["inner"]):
-        return None
+        return other
     digits, sign = found["digits"], found["sign"] or found["inner"]
     separated = bool(SEPARATED_DIGITS.match(digits))
     if not (separated or PLAIN.match(digits)) or (negative and sign):
-        return None
+        return other
     unit = found["before"] or found["after"] or ""
     if not (unit or separated or negative):
-        return None
+        return other
     number = re.sub(f"[{DIGIT_SPACES}{APOSTROPHES}]", "", digits)
     return Amount(unit, f"{'-' if negative else sign}{number}")
 
@@ -423,21 +423,16 @@ def has_short_decimals(texts: Iterable[str], form: str) -> bool:
     """Return whether all of some numbers in a form have one or two decimals, or only marks of thousands."""
     mark = find_decimal_mark(form)
     whole = form.rpartition(AMOUNTS)[2] in ("thousands", "points")
-    decimals = (_split_number(text).rpartition(mark) for text in texts)
+    decimals = (read_amount(text).number.rpartition(mark) for text in texts)
     return all(last.isdigit() and len(last) in (1, 2) if found else whole for _, found, last in decimals)
 
 
 def is_doubtful(text: str, form: str) -> bool:
     """Return whether text is a number in a form, whose decimal mark may be that of thousands, as in 1.250."""
     pattern = POINTS if find_decimal_mark(form) == "." else THOUSANDS
-    number = _split_number(text)
+    number = read_amount(text).number
     may_be = len(re.findall("[.,]", number)) == 1 and pattern.match(number)
     return bool(may_be) and choose_number_parser(form)(text) is not None
-
-
-def _split_number(text: str) -> str:
-    amount = split_amount(text)
-    return text if amount is None else amount.number
 
 
 def choose_number_parser(form: str) -> Parser:
@@ -451,28 +446,22 @@ def choose_number_parser(form: str) -> Parser:
             16, such as 0x1F, are numbers in "" and "comma".
     """
     unit, amounts, inner = form.rpartition(AMOUNTS)
-    if amounts:
-        plain = choose_number_parser(inner)
-
-        def parse_amount(text: str) -> float | None:
-            amount = split_amount(text)
-            if amount is None:  # a number without a % may be of 1 or of 100
-                return None if unit in PERCENT_SIGNS else plain(text)
-            same = amount.unit == unit or (not amount.unit and unit not in PERCENT_SIGNS)
-            return plain(amount.number) if same else None
-
-        return parse_amount
 
     def parse(text: str) -> float | None:
-        if form in ("", "comma") and text.lower() in TRUTH:
+        if amounts:
+            amount = read_amount(text)
+            if amount.unit != unit and (amount.unit or unit in PERCENT_SIGNS):
+                return None  # in another unit; and a number without a % may be of 1 or of 100
+            text = amount.number
+        if inner in ("", "comma") and text.lower() in TRUTH:
             return TRUTH[text.lower()]
-        if form in ("", "comma") and HEX.match(text):
+        if inner in ("", "comma") and HEX.match(text):
             return _hexadecimal(text)
-        if "." in text and bool(POINTS.match(text)) is (form == "comma") and form in ("comma", "points"):
+        if inner in ("comma", "points") and "." in text and bool(POINTS.match(text)) is (inner == "comma"):
             return None
-        if form == "thousands" and THOUSANDS.match(text):
+        if inner == "thousands" and THOUSANDS.match(text):
             text = text.replace(",", "")
-        elif form == "points" or (form == "comma" and "." not in text):
+        elif inner == "points" or (inner == "comma" and "." not in text):
             text = text.replace(".", "").replace(",", ".")
         try:
             return None if "_" in text else _to_float(text)

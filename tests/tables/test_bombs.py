@@ -194,8 +194,6 @@ HOSTILE: dict[str, tuple[str, Callable[[Path], object], str]] = {
     "merged cells": ("a.xlsx", lambda p: workbook(p, "", MERGED), "or much else"),
     "strings": ("a.xlsx", lambda p: workbook(p, "<row><c/></row>", "", STRINGS), "or much else"),
     "a deep study file": ("a.toml", lambda p: text(p, "C = " + "[" * 10**6), "cannot read the study file"),
-    "a long number": ("b.toml", lambda p: text(p, f"C = [0x{'f' * 10**4}]"), "a number of thousands"),
-    "a study file of 8 GB": ("a.toml", lambda p: holes(p, 8 << 30), "more than 16 MiB"),
 }  # fmt: skip
 
 

@@ -20,7 +20,7 @@ N = 24
 NAN, DAY = np.nan, 86_400_000
 CATEGORICAL, NUMERIC, DATE = (DeclaredTypes(**{kind: ("x",)}) for kind in ("categorical", "numeric", "date"))
 COMMAS, POINTS = DeclaredTypes(thousands=","), DeclaredTypes(thousands=".")
-EITHER = "whose comma may be that of decimals or of thousands: say --thousands ,"
+EITHER = "whose ',' may be that of decimals or of thousands: say --thousands ,"
 PLAIN = ("3", "4")
 NAME = "the patient's, first"  # which is quoted after an option
 
