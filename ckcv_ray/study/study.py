@@ -48,7 +48,7 @@ from ckcv_ray.core.resampling.folds import (
     read_gap,
 )
 from ckcv_ray.core.selection import BEST_MEAN, check_choose
-from ckcv_ray.errors import InputError, cut, explain_removed
+from ckcv_ray.errors import InputError, convert_errors, cut, explain_removed
 from ckcv_ray.learners.base import ALL, ANY, CHOICE, DEFAULT, LEARNERS, ZOO, Learner
 from ckcv_ray.learners.sklearn.spec import check_space, list_packages, trust
 from ckcv_ray.learners.steps import RARE, Balance, Categories, Encoding, Gaps
@@ -867,14 +867,13 @@ def read_toml(path: str | Path) -> dict[str, object]:
         InputError: the file is missing, not TOML, or sets an option twice.
     """
     path = validation.as_path("path", path)
-    try:
+    with convert_errors(InputError, f"cannot read the study file {str(path)!r}"):
         given = tomllib.loads(path.read_text(encoding="utf-8"))
+        repr(given)  # fails for a number of more digits than Python writes, which base 16 can have
         named = {name.replace("-", "_"): value for name, value in given.items()}
         if len(named) < len(given):
             raise ValueError(f"two of {', '.join(given)} are the same option")
-        return named
-    except (OSError, ValueError, RecursionError) as error:
-        raise InputError(f"cannot read the study file {str(path)!r}: {error}") from None
+    return named
 
 
 def format_toml(study: Study) -> str:
