@@ -5,10 +5,9 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 from conftest import blobs
-from doubles import FIRE
 
 from ckcv_ray.core.schedule import Stage, Unit
-from ckcv_ray.engine.evaluate import Inputs, evaluate, make_failures, share
+from ckcv_ray.engine.evaluate import Inputs, evaluate, share
 from ckcv_ray.engine.race import RaceQueue
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.study.study import Study
@@ -44,34 +43,6 @@ def test_it_hands_out_each_path_once_and_ends_decided(problem: Problem, inputs: 
     assert {unit.stage for unit in units} == {Stage.SELECT}
     assert len(done) == queue.fits
     assert len(set(done)) == queue.progress().computed
-
-
-def test_what_is_done_failed_and_dropped_is_all_that_was_planned(problem: Problem, inputs: Inputs) -> None:
-    queue = RaceQueue(problem)
-    queue.add(make_failures([Unit(Stage.SELECT, 0, 1, EVERY)], problem, FIRE))
-    for _ in race(queue, inputs):
-        at = queue.progress()
-        assert at.computed + at.failed + at.dropped <= at.planned == problem.n_evaluations
-    at = queue.progress()
-    assert at.computed + at.failed + at.dropped == at.planned
-    assert at.failed >= 6
-
-
-def test_an_exhaustive_run_is_not_complete_before_its_estimates() -> None:
-    exhaustive = Problem.of(STUDY.replace(exhaustive=True), blobs(30))
-    inputs = share(exhaustive)
-    queue = RaceQueue(exhaustive)
-    for j in range(2):
-        for i in range(4):
-            assert not queue.is_decided()
-            queue.add(evaluate(inputs, [Unit(Stage.SELECT, j, i, EVERY)]))
-    assert queue.is_decided()
-    assert not queue.complete()
-    units = [unit for batch in race(queue, inputs) for unit in batch]
-    assert {(unit.stage, unit.size, unit.split) for unit in units} == {
-        (Stage.ESTIMATE, j, i) for j in range(2) for i in range(4)
-    }
-    assert queue.complete()
 
 
 BOTH = [Unit(stage, 1, 2, EVERY) for stage in (Stage.SELECT, Stage.REFIT)]
