@@ -101,11 +101,7 @@ def choose_backend(execution: Execution, seconds: float) -> str:
     """
     if execution.backend == "serial":
         return "serial"
-    workers = execution.workers if (execution.workers or 1) > 1 else None
-    given = {"address": execution.address, "workers": workers}
-    requested = [f"{name}={value!r}" for name, value in given.items() if value is not None]
-    if execution.backend == "ray":
-        requested.insert(0, "backend='ray'")
+    requested = execution.backend == "ray" or execution.address or (execution.workers or 1) > 1
     if not requested and (execution.workers == 1 or seconds <= SERIAL_SECONDS):
         return "serial"
     with suppress(ImportError):  # of what looks for modules
@@ -113,7 +109,8 @@ def choose_backend(execution: Execution, seconds: float) -> str:
             return "ray"
     if requested:
         raise InputError(
-            f"{requested[0]} needs Ray, which is not installed: leave it out, or pip install '{RAY}'"
+            "backend=ray, an address and workers need Ray, which is not installed: leave them out, or pip "
+            f"install '{RAY}'"
         )
     warn_once(f"Ray is not installed, so one process computes everything; for more: pip install '{RAY}'")
     return "serial"

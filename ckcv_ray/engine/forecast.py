@@ -10,7 +10,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from math import nan
-from time import monotonic, process_time
+from time import monotonic
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,6 @@ from ckcv_ray.engine.evaluate import Inputs, estimate_memory, evaluate_apart, sh
 from ckcv_ray.engine.queue import OWN_SECONDS, Queue, Rates, choose_batch_seconds
 from ckcv_ray.engine.race import BudgetQueue, describe_failures
 from ckcv_ray.engine.recorder import make_queue
-from ckcv_ray.engine.worker import may_end_process
 from ckcv_ray.errors import RunError, duration, format_percent, pluralize
 from ckcv_ray.records.record import Outcome
 from ckcv_ray.study.parts import Paper
@@ -208,7 +207,6 @@ class Estimate:
     rates: Rates  # seconds per unit of an evaluation's relative cost
     outcomes: tuple[Outcome, ...]  # of the trial, whose records the run does not need to recompute
     inputs: Inputs  # inputs of the evaluations
-    processor: float = 1.0  # share of the trial's time in which it had a processor, in (0, 1]
     rounds: RoundSeconds | None = None  # what a search within a budget takes; None for a race
 
     def expect_selection(self, problem: Problem) -> float:
@@ -224,16 +222,13 @@ class Estimate:
         return self.expect_selection(problem) + _seconds_of_refits(problem, self.rates)
 
     def expect_rounds(self, effort: int, workers: int) -> float:
-        """Return the wall time in seconds that a search within a budget is planned to take with an effort.
-
-        Processor time counts, so that other work on this machine does not mislead; ``workers`` share it.
-        """
+        """Return the wall time in seconds that a search within a budget is planned to take with an effort."""
         assert self.rounds is not None
         problem = self.inputs.problem
         ends = effort < problem.n_evaluations
         seconds = self.rounds(effort) if ends else self.expect_selection(problem)
         seconds += _seconds_of_refits(problem, self.rates)
-        return seconds * self.processor / (PLANNED_SHARE * workers)
+        return seconds / (PLANNED_SHARE * workers)
 
     def fit_effort(self, seconds: float, workers: int) -> int:
         """Return the effort of a search that is planned to take a wall time, from 1 to everything."""
@@ -318,7 +313,7 @@ def estimate(problem: Problem, limit: float = 0.0, fit_timeout: float | None = N
     """
     inputs, queue = share(problem)._replace(fit_timeout=fit_timeout), make_queue(problem)
     warm_up(inputs)
-    deadline, began = monotonic() + max(TRIAL_SECONDS, TRIAL_SHARE * limit), process_time()
+    deadline = monotonic() + max(TRIAL_SECONDS, TRIAL_SHARE * limit)
     trial = Trial(queue, inputs, deadline) if isinstance(queue, BudgetQueue) else None
     in_rounds, tried = trial is not None and not queue.racing, list[Outcome]()
     for outcome in trial.run() if trial else _try_units(queue, inputs, deadline):
@@ -328,11 +323,7 @@ def estimate(problem: Problem, limit: float = 0.0, fit_timeout: float | None = N
     left = rounds(queue.search.effort or 0) if rounds is not None and in_rounds else queue.expect_left()
     if not problem.scores:
         left += _seconds_of_refits(problem, queue.rates)
-    spent = sum(outcome.seconds for outcome in tried)
-    processor = min(1.0, (process_time() - began) / max(spent, 1e-9))
-    if may_end_process(problem.learner, fit_timeout):  # then another process computed
-        processor = 1.0
-    return Estimate(left, queue.rates, tuple(tried), inputs, processor, rounds)
+    return Estimate(left, queue.rates, tuple(tried), inputs, rounds)
 
 
 def plan(

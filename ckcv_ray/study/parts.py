@@ -263,22 +263,18 @@ class Certification(HasOptions):
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "claim", _complete_claims(self.claim, self.required, self.answer))
-        of_two = [
-            claim for claim, quantity in self.quantities.items() if quantity.by_class and quantity.two_classes
-        ]
+        of_two = [name for name, each in self.quantities.items() if each.by_class and each.two_classes]
         if of_two and "recall" in self.claim:
-            other = f"require={self.require}" if self.require else "what is made of it"
             raise InputError(
-                f"claim=recall is of every class, {of_two[0]} included: leave one of them out, or {other}"
+                f"claim=recall is of every class, {of_two[0]} included: leave out recall, or what claims it"
             )
+        rules = set(self.claim) - set(self.quantities) or not self.claim
         for condition in self.accepted:
             of_error = condition.kind.is_error
-            claimed = set(self.claim) - set(self.quantities) or not self.claim
-            if not (claimed if of_error else condition.name in self.claim):
+            if not (rules if of_error else condition.name in self.claim):
                 lacks = f"{CLAIMS[0] if of_error else condition.name} to the claims"
                 lacks = "answer=error<=0.05" if condition.kind.answers else lacks
-                beside = f" beside require={self.require}" if self.require else ""
-                raise InputError(f"accept={condition} is about what is not claimed{beside}: add {lacks}")
+                raise InputError(f"accept={condition} is about what is not claimed: add {lacks}")
 
     @cached_property
     def quantities(self) -> dict[str, Declared]:
