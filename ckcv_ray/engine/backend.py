@@ -156,15 +156,16 @@ REACH_SECONDS = 5.0
 
 def reach(address: str) -> None:
     """Raise InputError if no Ray cluster answers at an address; ray.init would try for a minute."""
-    if address.startswith("ray://"):
-        raise InputError(f"address={address!r}: Ray Client is not supported: run in the cluster, or as a job")
+    if address == "auto":
+        return
     host, _, port = address.rpartition(":")
-    if not (host and port.isascii() and port.isdigit()):
-        if address == "auto":
-            return
-        raise InputError(f"address={address!r}: expected host:port, or auto for the cluster on this machine")
     try:
+        if host.startswith("ray://"):
+            raise ValueError("Ray Client is not supported")
         socket.create_connection((host, int(port)), timeout=REACH_SECONDS).close()
     except (OSError, ValueError, OverflowError) as error:  # the last two for invalid host names and ports
         reason = getattr(error, "strerror", None) or error
-        raise InputError(f"no Ray cluster answers at {address}: {reason}") from None
+        raise InputError(
+            f"address={address!r}: no Ray cluster answers there ({reason}): expected host:port, or auto for "
+            "that of this machine"
+        ) from None

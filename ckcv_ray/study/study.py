@@ -78,16 +78,6 @@ SLOTS: dict[str, dict[str, Any]] = {  # parts of a study: the option that choose
 READABLE = SLOTS | {"resampling": RESAMPLINGS}  # parts that a file can name, in studies of either kind
 FIELD_NAMES = {"certify": "certification"}  # fields of a Study whose names differ from the option's
 CLIP = "clip"  # the option of the criterion of numbers
-OTHER_NAMES = {  # of options, by which scikit-learn and others know them
-    "cv": "resampling",
-    "folds": "k",
-    "scoring": "measure",
-    "measures": "measure",
-    "estimator": "learner",
-    "random_state": "seed",
-    "n_permutations": "permutations",
-    "n_jobs": 'execution=Execution("ray", workers)',
-}
 SEVERAL = "learner"  # the slot that may name several parts, as in svm,linear
 
 
@@ -689,12 +679,8 @@ def _choose_learners(
         elif len(named) > 1 and f"{name}.{SEVERAL}" in asked:
             choices = list_parts(SEVERAL)
             kind = choices[check_choice(f"{name}.{SEVERAL}", asked[f"{name}.{SEVERAL}"], choices)]
-        elif name == "" and len(named) > 1:
-            raise InputError(f"{SEVERAL}={quote(asked[SEVERAL])} has an empty name: name a learner there")
         kind = kind or known[check_choice(SEVERAL, name, known)]
         _trust_named(getattr(kind, "spec", None))
-        if label in [part.label for part in found]:
-            raise InputError(f"{SEVERAL}={quote(asked[SEVERAL])} names {label} twice: leave one out")
         if label in before and type(before[label]) is kind:
             kept = get_values(before[label]) | kept
         elif len(named) == len(before) == 1:  # a single one takes the place of a single one
@@ -842,8 +828,6 @@ def _refuse(
     ]
     known = {*slots, *of_study, *(name for part in [*parts, *every] for name in part.names)}
     for name, value in unusable.items():
-        if (meant := OTHER_NAMES.get(name, "")) in known or "=" in meant:
-            raise InputError(f"{name} is called {meant} here")
         owners = [part for part in every if name in part.names]
         if not owners:
             label, _, option = name.rpartition(".")

@@ -31,10 +31,10 @@ def test_options_go_to_the_learners_that_have_them(named: Any) -> None:
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
-        ({"learner": "svm,"}, "learner='svm,' has an empty name"),
+        ({"learner": "svm,"}, "learner='' is not known: choose from svm"),
         ({"learner": ""}, "learner='' is not known: choose from svm"),
         ({"learner": []}, r"learner=\[\] is not known: choose from svm"),
-        ({"learner": "svm,centroid,svm"}, "learner='svm,centroid,svm' names svm twice"),
+        ({"learner": "svm,centroid,svm"}, "learners: svm is named twice: leave one out"),
         ({"learner": "svm,choice"}, "learner='choice' is not known"),
         ({"learner": "svm,centroid", "rules": "mean"}, "='mean' requires learner stump, not svm,centroid"),
         ({"learner": "svm,centroid", "shrink": 1}, "option 'shrink' of a study: .*did you mean shrinkage"),
@@ -105,7 +105,7 @@ def test_estimators_can_be_among_the_learners() -> None:
     assert Study.paper(**text.options()) == text
     assert Study.from_json(text.to_json()) == text
     assert text.replace(BernoulliNB={"sample": 1}).learner.learners[1].sample == 1
-    with pytest.raises(InputError, match="names BernoulliNB twice"):
+    with pytest.raises(InputError, match="BernoulliNB is named twice"):
         Study.paper(learner=[BernoulliNB(), BernoulliNB(alpha=2.0)])
     assert Study.paper(learner=[BernoulliNB()]) == Study.paper(learner=BernoulliNB())
 
