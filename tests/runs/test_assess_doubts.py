@@ -178,7 +178,6 @@ REFUSED = [
     no("rows to score .ValueError", resampling=GroupKFold(3)),
     # options
     no("seed=-1", seed=-1),
-    no("cv is called resampling here", cv=3),
     # strata
     no("stratify", resampling="nested:2:2", select_by="f1", stratify="yes"),
     no("stratify is for holdout, kfold", resampling="loo", stratify=True),
