@@ -226,7 +226,7 @@ REFUSED = [
     no("stratify", OF_NUMBERS, stratify=True),
     no("compare those of one kind", OF_NUMBERS, learner="ridge,forest"),
     no("alpha", OF_NUMBERS, param={"alpha": (0.0,)}),
-    no("choose a learner of numbers such as ridge, in ckcv run with --clip", OF_NUMBERS, learner="forest"),
+    no("choose a learner of numbers such as ridge", OF_NUMBERS, learner="forest"),
 ]  # fmt: skip
 
 
