@@ -16,7 +16,6 @@ from ckcv_ray.core.options import list_names
 from ckcv_ray.core.resampling.complete import Complete, Rotation
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.base import LEARNERS, register
-from ckcv_ray.learners.svm import learner as svm
 from ckcv_ray.learners.svm.learner import GaussianSVM
 from ckcv_ray.study.parts import Holdout, Paper, Race
 from ckcv_ray.study.study import SLOTS, Execution, Procedure, Study, format_toml, list_parts, run_id
@@ -34,7 +33,7 @@ PERTURBED: dict[str, Any] = {
     "gamma": (0.5,),
     "scale": "none",
     "class_weight": "balanced",
-    "param": {"solver": "another", "tolerance": 1e-4, "max_iter": 99},
+    "param": {"tolerance": 1e-4, "max_iter": 99},
     "sample": 2,
     "estimator": {"class": "sklearn.naive_bayes:BernoulliNB"},
     "resampling": "rotation",
@@ -77,7 +76,6 @@ OF_PART = {
 }
 INSIDE = [  # of each value that is written inside another one: a study, and what else it has
     ({"learner": "ridge"}, {"param": {"alpha": (0.5,)}}),
-    ({}, {"param": {"solver": "another"}}),
     ({}, {"param": {"tolerance": 1e-4}}),
     ({}, {"param": {"max_iter": 99}}),
     ({"learner": "svm_nystroem"}, {"param": {"landmarks": 40}}),
@@ -104,8 +102,7 @@ class AnotherSVM(GaussianSVM):
 
 @pytest.fixture
 def other_parts(monkeypatch):
-    """A second solver, and a second learner with the same options."""
-    monkeypatch.setattr(svm, "SOLVER_NAMES", ("newton", "another"))
+    """A second learner with the same options."""
     monkeypatch.setitem(LEARNERS, "another", AnotherSVM)
 
 
