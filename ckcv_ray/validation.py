@@ -30,7 +30,6 @@ MAX_LISTED = 100_000
 MAX_GRID = 10_000
 MOST = 2**31 - 1
 SAMPLE_NAME = "x" * 64  # as long as any name inside a run folder
-UNWRITABLE = "<a number of thousands of digits>"
 
 # kinds of arrays, by what they hold; shapes stand where they are used: X [rows, columns]
 Values = NDArray[np.float64]
@@ -51,12 +50,8 @@ class Limits(NamedTuple):
 
 
 def quote(value: object) -> str:
-    """Format a value for a message; Python refuses to write integers of more than 4300 digits."""
-    try:
-        text = repr(value)
-    except ValueError:
-        return UNWRITABLE
-    return cut(text, MAX_QUOTED)
+    """Format a value for a message."""
+    return cut(repr(value), MAX_QUOTED)
 
 
 def expect(name: str, value: object, kind: type | UnionType, description: str) -> None:
@@ -82,10 +77,10 @@ def proportion(name: str, value: object) -> float:
     return result
 
 
-def inner_share(name: str, value: object, hint: str) -> float:
-    """Return a number in (0, 1); what is outside is refused with a hint."""
+def inner_share(name: str, value: object) -> float:
+    """Return a number in (0, 1)."""
     if not 0.0 < (result := number(name, value)) < 1.0:
-        raise InputError(f"{name}={result!r} is outside (0, 1): {hint}")
+        raise InputError(f"{name}={quote(value)} is outside (0, 1): give a share between these, such as 0.1")
     return result
 
 

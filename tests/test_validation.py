@@ -16,8 +16,6 @@ from ckcv_ray.validation import (
     quote,
 )
 
-DIGITS = 10**5000
-
 
 def test_a_path_need_not_be_there_but_could_be(tmp_path):
     (tmp_path / "file").touch()
@@ -34,8 +32,6 @@ def test_a_path_need_not_be_there_but_could_be(tmp_path):
 def test_a_message_holds_any_value():
     assert quote("a\n") == r"'a\n'"
     assert len(quote(list(range(1000)))) < 300
-    for value in (DIGITS, [DIGITS], np.array([DIGITS], object)):
-        assert quote(value) == "<a number of thousands of digits>"
 
 
 def test_numbers_come_back_in_python_own_types():

@@ -142,8 +142,7 @@ class Question:
 
     def __post_init__(self) -> None:
         if self.no_worse is not None:
-            hint = "give a share such as 0.01, or leave it out to ask whether the run is better"
-            inner_share("no_worse", self.no_worse, hint)
+            inner_share("no_worse", self.no_worse)
         check_delta(self.delta)
         integer("uses", self.uses, least=1, most=pieces.MAX_SHARES)
 

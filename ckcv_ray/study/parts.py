@@ -101,11 +101,7 @@ class Budget(Search):
 
     effort: int | None = option(None, EFFORT)
     keep: float = option(
-        1 / 3,
-        partial(inner_share, hint="0.33 keeps a third in each round"),
-        "Share of settings that an early round keeps.",
-        float,
-        inside="search",
+        1 / 3, inner_share, "Share of settings that an early round keeps.", float, inside="search"
     )
     survivors: int = option(
         4, _check_count, "Settings at which the early rounds of budget end.", int, inside="search"
@@ -362,7 +358,7 @@ def _share(name: str, value: Any) -> float | str:
         share = number(name, float(value) if isinstance(value, str) else value)
     except ValueError:
         raise InputError(f"{name}={quote(value)}: expected a share such as 0.33, or {AUTO}") from None
-    return inner_share(name, share, f"0.33 holds out a third of the rows, and {AUTO} a share by their number")
+    return inner_share(name, share)
 
 
 def _claims(name: str, value: Any) -> tuple[str, ...]:

@@ -134,11 +134,7 @@ class GaussianSVM(KernelMachine):
         inside="param",
     )
     tolerance: float = option(
-        1e-3,
-        partial(inner_share, hint="LIBSVM's default is 0.001"),
-        "Largest KKT violation of a converged fit.",
-        float,
-        inside="param",
+        1e-3, inner_share, "Largest KKT violation of a converged fit.", float, inside="param"
     )
     max_iter: int = option(
         10_000_000,
