@@ -163,8 +163,7 @@ def verify(
         result.differences.extend(_check_salt(problem.all_rows, table, result))
         foreign = list_foreign(problem.asked.learner.by_label.values())
         result.trusted.extend(f"{name}, whose code fits and reads models (--trust)" for name in foreign)
-        execution_there, queue = folder.execution(), replay(str(folder), problem)
-        remake = Remake(folder, problem, execution_there, queue, result, seconds, began, say)
+        remake = _Remake(folder, problem, result, seconds, began, say)
         (remake.compare_scores if problem.scores else remake.compare_run)(test)
         if rerun:
             remake.compare_rerun(Work(problem, listen=listen, stop=stop), execution)
@@ -222,51 +221,37 @@ def _check_salt(task: Task, table: str | PathLike[str] | None, result: Verificat
     )
 
 
-class Refit(NamedTuple):
-    """A fit of stored models again.
-
-    Attributes:
-        name: a phrase that names the models.
-        kinds: the names of their ensembles in ``Models``.
-        make: fits them, and returns these ensembles, of F* the members that it fits.
-    """
-
-    name: str
-    kinds: tuple[str, ...]
-    make: Callable[[], tuple[Ensemble | None, ...]]
+class _Refit(NamedTuple):
+    name: str  # a phrase that names the models
+    kinds: tuple[str, ...]  # the names of their ensembles in ``Models``
+    make: Callable[[], tuple[Ensemble | None, ...]]  # fits these ensembles, of F* some members
 
 
 @dataclass(frozen=True)
-class Remake:
-    """What a finished folder holds, made again; what differs is noted in ``result``.
-
-    Attributes:
-        folder, problem: the folder, and the problem that it solves.
-        execution: what it says of how it was run.
-        queue: its log, replayed.
-        result: what was found.
-        seconds, began: how long it may take, looked at between fits, and since when, on the clock of
-            ``monotonic``.
-        say: as for ``verify``.
-    """
+class _Remake:
+    """What a finished folder holds, made again; what differs is noted in ``result``."""
 
     folder: RunFolder
     problem: Problem
-    execution: dict[str, Any]
-    queue: Any
     result: Verification
-    seconds: float
-    began: float
-    say: Callable[[str], object] | None
+    seconds: float  # that it may take, looked at between fits
+    began: float  # on the clock of ``monotonic``
+    say: Callable[[str], object] | None  # as for ``verify``
+
+    @cached_property
+    def execution(self) -> dict[str, Any]:
+        return self.folder.execution()
+
+    @cached_property
+    def queue(self) -> Any:
+        return replay(str(self.folder), self.problem)
 
     @cached_property
     def elsewhere(self) -> bool:
-        """Whether versions or processor are not those of the run."""
         return bool(find_changes(self.execution["environment"], read_environment(self.problem.learner)))
 
     @property
     def over(self) -> bool:
-        """Whether the time is over."""
         return monotonic() - self.began > self.seconds
 
     def announce(self, fits: int) -> None:
@@ -311,7 +296,7 @@ class Remake:
             }
             predictions = HeldOutPredictions(problem, replace(fitted, **others))
             again = to_json(certify(predictions, table, {}).to_json())
-            found = compare_file(self.folder, CERTIFICATE, again, left_out="digests")
+            found = _compare_file(self.folder, CERTIFICATE, again, left_out="digests")
             result.note_other((f"by the models fitted again, {one}" for one in found), self.elsewhere)
         totals = self.queue.ledger.totals(leader.size, True)[:, leader.path, leader.step].tolist()
         for member in fitted.best.members:
@@ -355,7 +340,7 @@ class Remake:
         if (kept := find_kept(scores)) is not None:
             full = models.read_full(self.folder.files, problem, scores.setting)
             make = partial(fit_on_all_rows, problem, *kept.positions[0].tolist())
-            fit = Refit("model on all rows", (FULL,), lambda: (make(),))
+            fit = _Refit("model on all rows", (FULL,), lambda: (make(),))
             self.compare_models([(FULL, full)], [fit], (FULL,))
             scores = replace(scores, models=Models(full=full))
         if (held_out := self._predict(scores)) is not None:
@@ -386,20 +371,17 @@ class Remake:
         found = list[str]()
         for name, made in files.items():
             with self.result.note_errors():
-                found += compare_file(self.folder, name, made)
+                found += _compare_file(self.folder, name, made)
         strays = [name for name in models.pickles_in(self.folder.files) if name not in files]
         found += [f"{name} is not the pickle of any model in models.parquet" for name in strays]
         self.result.differences += cut_list(found, MORE)
 
     def compare_models(
-        self, models: Iterable[Named], fits: Sequence[Refit], claimed: Collection[str]
+        self, models: Iterable[Named], fits: Sequence[_Refit], claimed: Collection[str]
     ) -> dict[tuple[str, int], Member]:
         """Compare stored models with those that fits give; return those that differ, as computed.
 
-        Args:
-            models: those that are stored.
-            fits: what to fit again.
-            claimed: names of the ensembles that the claims speak of.
+        ``claimed`` are the names of the ensembles that the claims speak of.
         """
         problem, result, changed = self.problem, self.result, dict[tuple[str, int], Member]()
         self.announce(len(fits))
@@ -421,7 +403,7 @@ class Remake:
             for at, member in made.items():
                 compared += 1
                 exact += problem.learner.codec.same(known[at].model, member.model)
-                if says := compare_member(problem, known[at], member):
+                if says := _compare_member(problem, known[at], member):
                     result.note_other([f"{_name_model(*at)}: {says}"], self.elsewhere)
                     changed[at] = member
         bits = "equal in every bit" if exact == compared else f"{compared - exact:,} not equal in every bit"
@@ -446,11 +428,7 @@ class Remake:
             )
 
     def compare_rerun(self, work: Work, execution: Execution | None) -> None:
-        """Run the study again into a temporary folder, and compare the files and the log.
-
-        Raises:
-            KeyboardInterrupt: it was stopped.
-        """
+        """Run the study again into a temporary folder, and compare the files and the log."""
         result, scored = self.result, self.problem.scores
         if scored and (functions := self.problem.procedure.functions):
             says = f"the scores by {', '.join(functions)}: the folder does not keep functions"
@@ -473,8 +451,8 @@ class Remake:
                 if name.endswith((".parquet", ".json")) and not name.startswith(NOT_DERIVED):
                     made = again.files.read(name, MAX_FILE_BYTES)
                     with result.note_errors():
-                        found += compare_file(self.folder, name, made, left_out="digests")
-            found += compare_records(self.queue.ledger, replay(str(again), self.problem).ledger)
+                        found += _compare_file(self.folder, name, made, left_out="digests")
+            found += _compare_records(self.queue.ledger, replay(str(again), self.problem).ledger)
             failed = len(again.execution()["failures"]) > len(self.execution["failures"])
         if failed:
             result.unverified.append("fits failed here, when the study was run again, that the run had")
@@ -489,16 +467,16 @@ class Remake:
         return self.over
 
 
-def _list_fits(problem: Problem, leader: Leader, table: pa.Table) -> Iterator[Refit]:
+def _list_fits(problem: Problem, leader: Leader, table: pa.Table) -> Iterator[_Refit]:
     """Yield the fits of the models of a run, those of F* last; ``table`` has its candidates."""
     if problem.held is not None:
-        yield Refit("models refit and full", (REFIT, FULL), partial(one_model, problem, leader))
+        yield _Refit("models refit and full", (REFIT, FULL), partial(one_model, problem, leader))
     if problem.references:
         make = partial(fit_references, problem, leader, table)
-        yield Refit("models to compare with", (REFERENCES,), lambda: (make(),))
+        yield _Refit("models to compare with", (REFERENCES,), lambda: (make(),))
     inputs = share(problem)
     for unit in refits(leader, problem.sizes[leader.size].n_splits):
-        yield Refit(_name_model(BEST, unit.split), (BEST,), partial(_fit_member, unit, inputs))
+        yield _Refit(_name_model(BEST, unit.split), (BEST,), partial(_fit_member, unit, inputs))
 
 
 def _name_model(kind: str, split: int) -> str:
@@ -524,17 +502,10 @@ def _show_last(error: Exception) -> str:
     return cut((str(error).strip().splitlines() or [""])[-1], MAX_SHOWN)
 
 
-def compare_file(folder: RunFolder, name: str, made: bytes, left_out: str = "") -> Iterator[str]:
-    """Yield where a file of a folder has other values than what was made again, a sentence for each part.
+def _compare_file(folder: RunFolder, name: str, made: bytes, left_out: str = "") -> Iterator[str]:
+    """Yield where a file has other values than what was made again, a sentence for each part but one.
 
-    Args:
-        folder: the folder.
-        name: of the file: JSON, Parquet, or anything else, which has to be equal in every bit.
-        made: its content, made again.
-        left_out: a part of it that is not compared.
-
-    Raises:
-        StoreError: it is missing or damaged.
+    What is neither JSON nor Parquet has to be equal in every bit.
     """
     if not name.endswith((".json", ".parquet")):
         if folder.sha256(name) != hashlib.sha256(made).hexdigest():
@@ -570,7 +541,7 @@ def _find_differences(where: str, a: Any, b: Any) -> Iterator[tuple[str, Any, An
         yield where, a, b
 
 
-def compare_member(problem: Problem, stored: Member, computed: Member) -> str:
+def _compare_member(problem: Problem, stored: Member, computed: Member) -> str:
     """Return how a stored model differs from the one fitted again, as a clause; "" if by rounding alone.
 
     Equal predictions are not enough: a forged model is right for these rows, and wrong elsewhere.
@@ -588,7 +559,7 @@ def compare_member(problem: Problem, stored: Member, computed: Member) -> str:
     return f"fitted again, its content differs: it predicts {differing}, and {errors}"
 
 
-def compare_records(log: Ledger, again: Ledger) -> Iterator[str]:
+def _compare_records(log: Ledger, again: Ledger) -> Iterator[str]:
     """Yield a sentence if records that both ledgers have differ by more than rounding."""
     logged, made = log.records(), again.records()
     keys = list(KEY)

@@ -271,7 +271,7 @@ def watch(
     live, notes = tuple[LiveRow, ...](), tuple[str, ...]()
     if rows is not None:
         batch = found.rows[-1].batch + 1 if found is not None and found.rows else 0
-        live, notes = read_live_rows(result, rule, rows, batch, identifier, prediction, label)
+        live, notes = _read_live_rows(result, rule, rows, batch, identifier, prediction, label)
         inside = files is folder.files
         lock = folder if inside else files.lock
         lock.acquire()
@@ -359,7 +359,7 @@ def _make_prior(result: Certified, claim: Claim | None, number: int | None) -> P
     return betting.make_prior(wrong / rows if rows else 0.5, units)
 
 
-def read_live_rows(
+def _read_live_rows(
     result: Certified,
     rule: Rule,
     table: pa.Table,
@@ -368,13 +368,7 @@ def read_live_rows(
     prediction: str,
     label: str | None,
 ) -> tuple[tuple[LiveRow, ...], tuple[str, ...]]:
-    """Return the rows of a table that have a label, to be appended to a stream, and what to know of them.
-
-    Names of columns are as for ``watch``; ``batch`` is the number of theirs.
-
-    Raises:
-        InputError: a column is missing, a row has a label and no prediction, or a label is of no class.
-    """
+    """Return the rows of a table that have a label, to be appended to a stream, and what to know of them."""
     expect("rows", table, pa.Table, "a pyarrow.Table: see pyarrow.table")
     task = result.task
     table = task.keep_words(join_copies(table))
