@@ -17,7 +17,7 @@ from importlib.resources import files
 from itertools import groupby
 from typing import NamedTuple
 
-from ckcv_ray.errors import InputError, pluralize
+from ckcv_ray.errors import InputError, convert_errors, pluralize
 from ckcv_ray.reports.facts import Section
 from ckcv_ray.reports.render import UNNAMED, divide_paragraphs, load_template
 from ckcv_ray.validation import Stored, check_choice, quote, read_as, suggest
@@ -174,7 +174,7 @@ def list_sentences(sections: Sequence[Section], name: str) -> Iterator[str]:
                 yield f"{first}: {cells}."
 
 
-FORM_SUFFIXES, ANSWER_SUFFIXES = (".md", ".html"), (".toml",)
+SUFFIXES = (".md", ".html")
 
 
 def parse_answers(name: str, text: str) -> dict[str, str]:
@@ -187,15 +187,8 @@ def parse_answers(name: str, text: str) -> dict[str, str]:
     Raises:
         InputError: the text is not TOML, or an answer is no text.
     """
-    try:
-        found = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"answers={name!r} is not TOML: {error}") from None
-    for number, answer in found.items():
-        if not isinstance(answer, str):
-            raise InputError(
-                f"answers={name!r}: item {quote(number)} is {quote(answer)}, not a text: write it in quotes"
-            )
+    with convert_errors(InputError, f"answers={name!r} is no TOML with a text in quotes for each item"):
+        found = read_as(dict[str, str], tomllib.loads(text))
     return {number: answer for number, answer in found.items() if answer.strip()}
 
 

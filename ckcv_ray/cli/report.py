@@ -123,10 +123,11 @@ def fill_form(
             cannot be written or exists and is no form.
         StoreError: the folder holds no finished run with a certification, or it is damaged.
     """
-    form, suffix = forms.read_form(name), _check_suffix("out", out, forms.FORM_SUFFIXES)
+    form, suffix = forms.read_form(name), Path(out).suffix.lower()
+    if suffix not in forms.SUFFIXES:
+        raise InputError(f"out={quote(str(out))}: the name has to end in {' or '.join(forms.SUFFIXES)}")
     given: dict[str, str] = {}
     if answers is not None:
-        _check_suffix("answers", answers, forms.ANSWER_SUFFIXES)
         given = forms.parse_answers(Path(answers).name, read_text("answers", answers))
     run = RunFolder(folder)
     check_page(run.files, out, "a form")
@@ -146,22 +147,13 @@ def write_answers(folder: FilePath, name: str, out: FilePath) -> str:
     """Write a file, which must not exist, for the answers that only a person can give; return its path.
 
     Raises:
-        InputError: there is no such guideline or format, or the file exists or cannot be written.
+        InputError: there is no such guideline, or the file exists or cannot be written.
     """
     form = forms.read_form(name)
-    _check_suffix("template", out, forms.ANSWER_SUFFIXES)
     if os.path.lexists(as_path("template", out)):
         raise InputError(f"template={str(out)!r} exists: name another file, or remove it")
     write_page(RunFolder(folder).files, out, forms.write_template(form).encode(), "a form")
     return str(out)
-
-
-def _check_suffix(option: str, file: FilePath, allowed: tuple[str, ...]) -> str:
-    """Return the suffix of a file, which tells its format, if it is one of those allowed."""
-    suffix = Path(file).suffix.lower()
-    if suffix not in allowed:
-        raise InputError(f"{option}={quote(str(file))}: the name has to end in {' or '.join(allowed)}")
-    return suffix
 
 
 def export(

@@ -131,7 +131,7 @@ def test_a_template_has_every_item_that_asks_and_no_answer(name: str) -> None:
 
 def test_a_form_is_written_and_written_again_and_nothing_else(folder: Path, tmp_path: Path) -> None:
     before = snapshot(folder)
-    for suffix in forms.FORM_SUFFIXES:
+    for suffix in forms.SUFFIXES:
         out = tmp_path / f"form{suffix}"
         fill_form(folder, "model-card", out)
         content = out.read_bytes()
@@ -150,8 +150,8 @@ def test_a_form_is_written_and_written_again_and_nothing_else(folder: Path, tmp_
         (fill_form, ("tripod", "form.md"), "for='tripod' is not known"),
         (fill_form, ("tripod-ai", "{folder}/form.md"), "is in the run folder"),
         (fill_form, ("tripod-ai", "a.md", "none.toml"), "answers='none.toml' cannot be read: "),
-        (fill_form, ("tripod-ai", "a.md", "one.toml"), "one.toml' is not TOML: "),
-        (fill_form, ("tripod-ai", "a.md", "two.toml"), "item '1' is 2, not a text: write it in quotes"),
+        (fill_form, ("tripod-ai", "a.md", "one.toml"), "one.toml' is no TOML with a text in quotes"),
+        (fill_form, ("tripod-ai", "a.md", "two.toml"), "for each item: 1: Input should be a valid string"),
         (fill_form, ("tripod-ai", "a.md", "five.toml"), "has no item '5aa'; did you mean 5a"),
         (write_answers, ("tripod-ai", "{folder}/a.toml"), "is in the run folder"),
     ],
