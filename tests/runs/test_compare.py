@@ -162,12 +162,6 @@ def test_columns_in_which_other_examples_are_often_equal_are_a_caution(tmp_path:
     assert any("as rows of these columns often do" in caution for caution in found.cautions)
 
 
-def test_equal_rows_are_a_caution(runs: Runs) -> None:
-    judged = pa.concat_tables([JUDGED, JUDGED.slice(0, 5)])
-    found = compare(runs("drawn"), judged, predictions="physician")
-    assert "CAUTION: 10 of 245 rows equal another row" in "\n".join(found.cautions)
-
-
 # Uses
 
 

@@ -1,24 +1,21 @@
 """A first look shows what was finished in time, of rows that the run learns from, as a procedure does."""
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from conftest import blobs
 
-from ckcv_ray import Execution, Job, Study, Task, load_scores
+from ckcv_ray import Execution, Study, Task
 from ckcv_ray.claims.certify import expect_claims
 from ckcv_ray.core.bounds.binomial import clopper_pearson
 from ckcv_ray.engine.worker import LostError
 from ckcv_ray.errors import RunError
 from ckcv_ray.runs import tries
-from ckcv_ray.runs.run import TRY, Work, assess, never, run_job, run_work
+from ckcv_ray.runs.run import Work, assess, never, run_work
 from ckcv_ray.runs.scored import Scored, rank_entries
 from ckcv_ray.study.problem import Problem
-from ckcv_ray.tables.roles import Roles
 
 SERIAL = Execution("serial")
 STUDY = Study.of(learner="naive_bayes,tree,linear", k=(3,), n_splits=2)
@@ -54,9 +51,9 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Time]:
     return make
 
 
-def look(study: Study = STUDY, task: Task = TASK, rows: int | None = None, out: Path | None = None) -> Scored:
-    made, known = tries.look(study, Problem.of(study, task), 30.0, rows, never)
-    return cast(Scored, run_work(Work(made, out and str(out), known=(known,)), SERIAL))
+def look(study: Study = STUDY, task: Task = TASK) -> Scored:
+    made, known = tries.look(study, Problem.of(study, task), 30.0, None, never)
+    return cast(Scored, run_work(Work(made, known=(known,)), SERIAL))
 
 
 def list_values(result: Any) -> list[Any]:
@@ -104,69 +101,11 @@ def test_where_nothing_is_finished_it_says_so(n: int, cure: str, clock: Callable
         look(task=blobs(n))
 
 
-def make_table(n: int = 160) -> pa.Table:
-    """Classes of which one is rare, gaps, a category that few rows have, groups, weights and dates."""
-    rng, y = np.random.default_rng(0), np.arange(n) % 2
-    x = rng.normal(size=n) + y
-    return pa.table(
-        {
-            "x": pa.array(x, mask=rng.random(n) < 0.1),
-            "color": np.where(np.arange(n) < 3, "rare", np.array(["blue", "red"])[(x > 0.5).astype(int)]),
-            "day": pa.array(np.datetime64("2026-01-01", "ms") + (1e10 * x).astype("timedelta64[ms]")),
-            "ward": [f"w{i}" for i in rng.integers(0, 40, n)],
-            "weight": rng.integers(1, 4, n).astype(float),
-            "y": np.where(np.arange(n) < 4, "seldom", np.array(["no", "yes"])[y]),
-        }
-    )
-
-
-@pytest.mark.parametrize("rows", [None, 60])
-@pytest.mark.parametrize("roles", [Roles("y"), Roles("y", group="ward", weight="weight")])
-def test_its_folder_can_be_read_and_holds_learning_rows_alone(
-    rows: int | None, roles: Roles, tmp_path: Path, clock: Callable[..., Time]
-) -> None:
-    clock(1, 1)
-    study = Study.of(learner="tree,linear", k=(3,), n_splits=2, fill="mean", seed=3)
-    task = Task.from_table(make_table(), roles)
-    found, learned = look(study, task, rows, tmp_path / "try"), Problem.of(study, task).task
-    read = load_scores(tmp_path / "try")
-    assert list_values(read) == list_values(found)
-    seen, learned_from = ({*each.X[:, 2]} for each in (read.task, learned))
-    assert seen <= learned_from
-    assert read.task.n == learned.n if rows is None else 60 <= read.task.n < 70
-
-
 def test_fewer_rows_are_among_more() -> None:
     problem = Problem.of(STUDY, TASK)
     taken = [{*map(tuple, tries.take_rows(problem, rows).X)} for rows in (20, 40, None)]
     assert [len(rows) for rows in taken] == [20, 40, 60]
     assert taken[0] < taken[1] < taken[2] == {*map(tuple, problem.task.X)}
-
-
-RUN = Study.of(C=(2.0,), gamma=(0.1,), k=(3,), n_splits=2)
-
-
-def find_seen(study: Study, task: Task, folder: Path) -> list[dict[str, Any]]:
-    return run_job(Job(study, task, folder), SERIAL).execution["before"]["runs"]
-
-
-@pytest.mark.parametrize("values", ["distinct", "repeated"])
-def test_the_run_that_it_is_for_judges_no_row_that_was_seen_and_others_say_so(
-    values: str, tmp_path: Path, clock: Callable[..., Time]
-) -> None:
-    clock(1)
-    task = TASK if values == "distinct" else Task.of(np.round(TASK.X), TASK.labelled(TASK.y))
-    look(RUN, task, out=tmp_path / f"{TRY}{Problem.of(RUN, task).run_id}")
-    assert find_seen(RUN, task, tmp_path / "run") == []
-    others = [RUN.replace(seed=1), RUN.replace(holdout_share=0.7)]
-    for number, other in enumerate(others):
-        seen = find_seen(other, task, tmp_path / f"other{number}")
-        (of_try,) = [run for run in seen if run["folder"].startswith(TRY)]
-        assert not of_try["judged"]
-        assert of_try["rows"] >= (1 if values == "distinct" else 20)
-    if values == "distinct":  # another study of the same learning rows
-        seen = find_seen(RUN.replace(C=(1.0,)), task, tmp_path / "tree")
-        assert not any(run["folder"].startswith(TRY) for run in seen)
 
 
 def test_what_is_expected_are_the_bounds_on_as_many_wrong_rows() -> None:
