@@ -286,7 +286,7 @@ CASES = {
     # Result.predict, predictions
     "one row as a vector": predicts(X[0], "X has shape (2,)", "expected (rows, 2)"),
     "rows of texts": predicts(np.char.add("a", X.astype(str)), "column 'x0' has 'a0.0' in row 1"),
-    "frame with other names": predicts(Frame(["p", "q"], X), "there are no columns 'x0', 'x1'", "p, q"),
+    "frame with other names": predicts(Frame(["p", "q"], X), "there is no column 'x0'", "p, q"),
     "member beyond the members": predicts(X, "member=2 is above 1", by="member:2"),
     "rule misspelt": predicts(X, "by='votes' is not known", "did you mean vote?", by="votes"),
     "seed and vote": predicts(X, "seed and vote exclude each other", seed=1, by="vote"),

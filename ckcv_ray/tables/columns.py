@@ -59,6 +59,16 @@ def suggest_column(name: object, names: Iterable[str]) -> str:
     return suggest(name, names, quote)
 
 
+def check_column(name: object, names: Sequence[str], purpose: str = "") -> None:
+    """Raise InputError unless a table has a single column of this name, which is wanted for a ``purpose``."""
+    if not (isinstance(name, str) and name in names):
+        raise InputError(
+            f"there is no column {quote(name)}{purpose}: the columns are {some(names)}"
+            f"{suggest_column(name, names)}"
+        )
+    check_single(names, [name])
+
+
 def list_distinct(column: pa.ChunkedArray) -> tuple[list[Any], Index]:
     """Return the distinct values of a column, None for an empty cell as the last, and each row's position."""
     if column.null_count == len(column):  # Arrow cannot join dictionaries of nothing
@@ -259,9 +269,7 @@ class ColumnError(Exception):
 
     def describe(self, name: str) -> str:
         """Say what is wrong with a column of this name, and how to mend it."""
-        dropped = "give it a name, or list the others in --features"
-        if name.strip():
-            dropped = f"leave it out with {write_option('drop', name)} or --features"
+        dropped = f"leave it out with {write_option('drop', name)} or --features"
         options = {option: write_option(option, name) for option in ("numeric", "categorical", "date", "id")}
         mends = (mend.format(**options) for mend in self.mends)
         return f"column {name!r} {self}: {', or '.join([*mends, dropped])}"
@@ -1044,11 +1052,7 @@ class Schema:
         sparse = SPARSE in (columns.schema.metadata or {})  # what is absent is zero
         absent = (name for name in self.names if name not in position)
         if missing := [name for name in absent if not (sparse and name.startswith("x"))]:
-            lacks = "is no column" if len(missing) == 1 else "are no columns"
-            raise InputError(
-                f"there {lacks} {some(list(map(repr, missing)))}: the columns are {some(names)}"
-                f"{suggest_column(missing[0], names)}"
-            )
+            check_column(missing[0], names)
         X = np.zeros((columns.num_rows, len(self)))
         bad, strange = np.zeros((2, columns.num_rows), np.bool_)
         reason = example = unseen = ""

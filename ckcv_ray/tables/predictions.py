@@ -19,6 +19,7 @@ from ckcv_ray.tables.columns import (
     Label,
     Schema,
     canonical_text,
+    check_column,
     read_numbers,
     refuse_gaps,
 )
@@ -28,7 +29,6 @@ from ckcv_ray.tables.roles import (
     Target,
     Units,
     Weighting,
-    check_column,
     check_role,
     encode_classes,
     find_filled,

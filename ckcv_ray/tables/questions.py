@@ -154,10 +154,9 @@ class Surveyed(NamedTuple):
 
 def list_row_numbers(names: Iterable[str]) -> list[str]:
     """Say of each column that numbers the rows that it is not learned from."""
-    named = [f"column {name[:60]!r}" if name.strip() else "a column without a name" for name in names]
     return [
-        f"{column} numbers the rows and is not learned from; --features names it if it is meant"
-        for column in named
+        f"column {name[:60]!r} numbers the rows and is not learned from; --features names it if it is meant"
+        for name in names
     ]
 
 
@@ -197,8 +196,7 @@ def _find_note(x: Values, column: Column, twin: str, task: Task) -> str:
     if twin != column.name:
         return f"is a copy of {twin[:60]}"
     if column.kind is ColumnKind.NUMBER and _numbers_rows(x, column):
-        out = write_option("drop", column.name) if column.name.strip() else "--features"
-        return f"seems to number the rows: leave it out with {out}"
+        return f"seems to number the rows: leave it out with {write_option('drop', column.name)}"
     if column.kind is ColumnKind.CATEGORY and 2 * len(np.unique(x)) > len(x):
         return "has another text in most rows: is it a number, a date or a name in an unknown form?"
     if _gives_away(x, task.y) if task.n_classes else _follows(x, task.y):

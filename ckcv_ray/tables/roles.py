@@ -56,6 +56,7 @@ from ckcv_ray.tables.columns import (
     Label,
     bare,
     canonical_text,
+    check_column,
     check_single,
     decode,
     find_number_form,
@@ -160,16 +161,6 @@ def find_groups(group: str | Sequence[str] | None, names: Sequence[str]) -> tupl
     if isinstance(group, str):
         return (group,) if group in names else tuple(dict.fromkeys(split_names(group)))
     return sequence("group", group, least=1, kind="column names")
-
-
-def check_column(name: object, names: Sequence[str], purpose: str = "") -> None:
-    """Raise InputError unless a table has a single column of this name, which is wanted for a ``purpose``."""
-    if not (isinstance(name, str) and name in names):
-        raise InputError(
-            f"there is no column {quote(name)}{purpose}: the columns are {some(names)}"
-            f"{suggest_column(name, names)}"
-        )
-    check_single(names, [name])
 
 
 def check_role(option: str, column: str, names: Sequence[str], others: Mapping[str, Collection[str]]) -> None:

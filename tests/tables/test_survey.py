@@ -27,7 +27,7 @@ def note(name: str, values, y=Y) -> str:
         ("again", NOISE, "is a copy of noise"),
         ("patient_id", rng.permutation(N * 7)[:N], "--drop patient_id"),
         ("x", rng.permutation(N), "seems to number the rows"),
-        (" ", 3 * rng.permutation(N), "seems to number the rows: leave it out with --features"),
+        (" ", 3 * rng.permutation(N), "seems to number the rows: leave it out with --drop"),
         ("answer", np.where(Y == 1, "ill", "well"), "gives the target away"),
         ("score", Y + 0.1 * rng.normal(size=N), "gives the target away"),
         ("coarse", np.where(Y == 1, 3, 9), "gives the target away"),
