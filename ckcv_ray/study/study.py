@@ -591,18 +591,18 @@ class Asked(NamedTuple):
         plain = {name: name for name in list_names(self.kind)}
         return plain | ({f"{self.label}.{name}": name for name in plain} if self.label else {})
 
-    def get_given(self, asked: Mapping[str, object]) -> dict[str, object]:
-        """Return the values of its options."""
+    def make(self, asked: Mapping[str, object]) -> Any:
+        """Make it with its options among those that are asked for."""
         given = {name: asked[full] for full, name in self.names.items() if full in asked}
         declared = {name: field.metadata["option"] for name, field in options(self.kind).items()}
         values = {name: v for name, v in self.before.items() if declared[name].inside not in given}
         for whole in given.keys() - declared.keys():
             values |= _read_inside(self.kind, whole, given.pop(whole))
-        return values | given
+        return self.kind(**values | given)
 
 
 def assemble(
-    slots: Collection[str], asked: Mapping[str, object], earlier: Mapping[str, Named], of_study: Iterable[str]
+    slots: Collection[str], asked: Mapping[str, object], earlier: Mapping[str, Any], of_study: Iterable[str]
 ) -> dict[str, Any]:
     """Return the fields of the study that some options ask for.
 
@@ -621,27 +621,21 @@ def assemble(
     learner = asked.get(SEVERAL, DEFAULT)
     named = _list_learners(learner)
     asked = _flatten(asked, [_find_label(name) for name in named])
-    parts = [
-        *_choose_learners(
-            named, asked, before.by_label if isinstance(before := earlier.get(SEVERAL), Learner) else {}
-        ),
-        *(_choose_part(slot, asked, earlier) for slot in slots if slot != SEVERAL),
-    ]
-    labels = tuple(part.label for part in parts if part.slot == SEVERAL)
+    learners = _choose_learners(named, asked, earlier[SEVERAL].by_label if earlier else {})
+    others = [_choose_part(slot, asked, earlier) for slot in slots if slot != SEVERAL]
+    labels, parts = tuple(part.label for part in learners), [*learners, *others]
     usable = {*slots, *of_study, *(name for part in parts for name in part.names)}
     usable |= {f"{label}.{SEVERAL}" for label in labels}  # which learner a label is of
     _refuse(slots, {name: value for name, value in asked.items() if name not in usable}, parts, of_study)
-    if len(labels) > 1:
-        asked = _hand_out_params(asked, parts)
-    made: dict[str, list[Any]] = {slot: [] for slot in slots}
-    for part in parts:
-        made[part.slot].append(part.kind(**part.get_given(asked)))
-    if len(labels) > 1:
-        made[SEVERAL] = [
-            LEARNERS[CHOICE](tuple(made[SEVERAL]), labels, tuple(ZOO.values()) if learner == ALL else None)
-        ]
-    fields = {FIELD_NAMES.get(slot, slot): part for slot, (part,) in made.items()}
-    return fields | {name: asked[name] for name in of_study if name in asked}
+    if len(learners) > 1:
+        asked = _hand_out_params(asked, learners)
+    made = [part.make(asked) for part in learners]
+    fields = {name: asked[name] for name in of_study if name in asked}
+    fields |= {FIELD_NAMES.get(part.slot, part.slot): part.make(asked) for part in others}
+    if len(made) > 1:
+        most_rows = tuple(ZOO.values()) if learner == ALL else None
+        return fields | {SEVERAL: LEARNERS[CHOICE](tuple(made), labels, most_rows)}
+    return fields | {SEVERAL: made[0]}
 
 
 def _choose_part(slot: str, asked: Mapping[str, Any], earlier: Mapping[str, Any]) -> Asked:
@@ -714,8 +708,7 @@ def _hand_out_params(asked: Mapping[str, Any], parts: Sequence[Asked]) -> dict[s
     rest = {name: value for name, value in asked.items() if name != "param"}
     taking = [part for part in parts if "param" in part.names]
     known: dict[str, Iterable[str]] = {
-        part.label: list_inside(part.kind, "param")
-        or part.kind(**{**part.get_given(rest), "param": None}).parameter_names()
+        part.label: list_inside(part.kind, "param") or part.make(rest | {"param": None}).parameter_names()
         for part in taking
     }
     given: dict[str, dict[str, Any]] = {}
