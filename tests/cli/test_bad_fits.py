@@ -114,16 +114,6 @@ def test_a_hangup_that_nohup_ignores_is_ignored() -> None:
         signal.signal(signal.SIGHUP, before)
 
 
-def test_predictions_do_not_mix_with_what_is_printed(ckcv: Command, table: Path, tmp_path: Path) -> None:
-    out = tmp_path / "run"
-    assert ckcv("run", table, *OPTIONS, *SERIAL, *learner("Prints"), "--out", out)[0] == 0
-    code, shown, messages = ckcv("--trust", "own_estimators", "predict", out, table)
-    assert code == 0
-    assert shown.splitlines()[0] == '"row","prediction","member","score","share"'
-    assert len(shown.splitlines()) == 41
-    assert "printed by a prediction" in messages
-
-
 def test_an_estimator_that_exits_when_it_is_imported(
     ckcv: Command, table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,40 +1,90 @@
-"""The command judge, on a table of labels and predictions."""
+"""Commands judge, compare and watch: exit codes, JSON and refusals; acceptance cases hold what they print."""
 
 import json
 from pathlib import Path
 
-import numpy as np
 import pytest
 from command import Command
+from conftest import unwrap
+from finished import Finished
+from tables import write_table
 
 
 @pytest.fixture
-def table(tmp_path: Path) -> Path:
-    rng = np.random.default_rng(1)
-    sick, ages = rng.random(300) < 0.4, rng.integers(20, 90, 300)
-    risk = np.clip(sick * 0.5 + rng.normal(0.25, 0.15, 300), 0, 1)
-    of_each = zip(sick.astype(int), risk, ages, strict=True)
-    rows = (f"{'ny'[s]},{'ny'[int(r >= 0.5)]},{r:.4f},{a}" for s, r, a in of_each)
-    path = tmp_path / "test.csv"
-    path.write_text("\n".join(["outcome,answer,risk,age", *rows]) + "\n")
-    return path
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with rows and somebody's predictions of them, of which half are wrong."""
+    monkeypatch.chdir(tmp_path)
+    write_table("judged.csv", tmp_path)
+    return tmp_path
 
 
-def test_two_commands_and_a_sentence_that_may_be_quoted(ckcv: Command, table: Path, tmp_path: Path) -> None:
-    code, printed, _ = ckcv("judge", table, "--label", "outcome", "--prediction", "answer")
-    assert (code, printed.startswith("May be quoted: in the long run at most ")) == (0, True)
-    asked = ("--label", "outcome", "--score", "risk", "--cut-off", "0.5", "--positive", "y")
-    code, printed, said = ckcv("judge", table, *asked, "--json", "--out", tmp_path / "page.html")
-    values = json.loads(printed)
-    assert (code, values["rows"], values["may_be_quoted"]) == (0, 300, True)
-    assert values["confusion"][0][0] + values["confusion"][1][1] == 300 - values["claims"][0]["errors"]
-    assert (tmp_path / "page.html").exists()
-    assert "page: " in said
+@pytest.mark.usefixtures("place")
+@pytest.mark.parametrize(("condition", "code"), [("error<=0.9", 0), ("error<=0.1", 5), ("error<=0.5", 6)])
+def test_what_has_to_be_proven_decides_the_exit_code(ckcv: Command, condition: str, code: int) -> None:
+    asked = ("judge", "judged.csv", "--label", "kind", "--prediction", "theirs", "--json", "--out", "p.html")
+    ended, shown, said = ckcv(*asked, "--accept", condition)
+    values = json.loads(shown)
+    assert (ended, values["rows"], "page: " in said, Path("p.html").exists()) == (code, 200, True, True)
+    assert values["confusion"][0][0] + values["confusion"][1][1] == 200 - values["claims"][0]["errors"]
 
 
-@pytest.mark.parametrize(("condition", "code"), [("error<=0.3", 0), ("error<=0.01", 5), ("error<=0.08", 6)])
-def test_what_has_to_be_proven_decides_the_exit_code(
-    ckcv: Command, table: Path, condition: str, code: int
+@pytest.mark.parametrize(
+    ("words", "ends", "said"),
+    [
+        (("a", "b"), 0, "the only use of these rows (SHA-256 "),
+        (("b", "a"), 5, "proven worse"),
+        (
+            ("b", "--predictions", "theirs", "--no-worse", 0.005),
+            6,
+            "not yet proven: that a new row is misclassified at most 0.5 percentage points more often",
+        ),
+    ],
+)
+def test_the_exit_code_is_the_answer(
+    words: tuple[object, ...], ends: int, said: str, ckcv: Command, place: Path, finished: Finished
 ) -> None:
-    asked = ("judge", table, "--label", "outcome", "--prediction", "answer", "--accept", condition)
-    assert ckcv(*asked)[0] == code
+    for name in "ab":
+        finished("compared", name, to=place)
+    code, shown, _ = ckcv("compare", *words, "--rows", "judged.csv")
+    assert (code, said in unwrap(shown)) == (ends, True), shown
+
+
+NAMES = ("--id", "id", "--prediction", "theirs")
+
+
+@pytest.fixture
+def run(place: Path, finished: Finished) -> Path:
+    """A finished run beside the rows."""
+    return finished("watched", to=place)
+
+
+def test_an_alarm_ends_with_5_whenever_it_is_looked_at(ckcv: Command, run: Path) -> None:
+    head, *lines = Path("judged.csv").read_text().splitlines()
+    for part in (lines[:40], lines[40:]):
+        Path("part.csv").write_text("\n".join([head, *part]))
+        code, shown, _ = ckcv("watch", run, "part.csv", *NAMES, "--json")
+    found = json.loads(shown)
+    assert (code, found["alarm"], found["rows"], found["added"]) == (5, True, 200, 160)
+    assert found["findings"][0]["state"] == "alarm"
+    assert [ckcv(command, run)[0] for command in ("watch", "verify", "status")] == [5, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("judged.csv", "--id", "nobody"), "there is no column 'nobody' with the names of the rows (--id)"),
+        (("judged.csv", *NAMES, "--label", "death"), "no column 'death' with the true labels (--label)"),
+        (("judged.csv", *NAMES, "--seed", "1"), "seed is for ckcv predict: a stream has no draws"),
+        (("--skip-rows", "2"), "separator, sheet, skip_rows and encoding are for a file of rows: name one"),
+        (("judged.csv", *NAMES, "--delta", "1.5"), "--delta 1.5 is outside (0, 1)"),
+        (("judged.csv", *NAMES, "--member", "2"), "is certified, so there is nothing to watch"),
+        (("judged.csv", *NAMES, "--stream", "r/log/s.jsonl"), "--stream 'r/log/s.jsonl' is in a run"),
+        (("nowhere.csv", *NAMES), "nowhere.csv"),
+    ],
+)
+def test_options_of_watch_that_cannot_be_met_are_refused_in_a_sentence(
+    arguments: tuple[str, ...], words: str, ckcv: Command, run: Path
+) -> None:
+    code, shown, messages = ckcv("watch", run, *arguments)
+    assert (code, shown) == (2, "")
+    assert words in " ".join(messages.split()), messages

@@ -14,8 +14,7 @@ import pytest
 from command import Command
 from conftest import call, snapshot
 from finished import Finished
-from pyarrow import compute as pc
-from pyarrow import csv, parquet
+from pyarrow import csv
 
 from ckcv_ray import load_run
 
@@ -83,19 +82,6 @@ def test_predictions_are_written_neither_into_a_run_nor_over_what_is_predicted(
         "is in the run folder" if name else "is not a file of predictions as ckcv wrote it"
     ) in messages.replace("\n", " ")
     assert snapshot(tmp_path) == before
-
-
-def test_rows_that_were_learned_from_are_told(ckcv: Command, finished: Finished, tmp_path: Path) -> None:
-    """An acceptance case holds how many of all rows they are."""
-    every = parquet.read_table(finished("held") / "data.parquet")
-    learned = np.delete(np.arange(len(every)), load_run(finished("held")).problem.held)
-    new = every.set_column(0, every.column_names[0], pc.add(every[0], 0.001))
-    for rows, told in ((pa.concat_tables([new, every.take(learned[:5])]), True), (new, False)):
-        parquet.write_table(rows, tmp_path / "new.parquet")
-        _, _, messages = ckcv("predict", finished("held"), tmp_path / "new.parquet")
-        assert "error rate" in messages
-        assert ("; 5 of them are learning rows, and say little" in messages) == told
-        assert ("of them are learning rows" in messages) == told
 
 
 @pytest.mark.parametrize("name", ["p.csv", "p.parquet", "p.html"])
@@ -198,13 +184,6 @@ def test_probabilities_are_those_of_what_decided(ckcv: Command, linear: Path, ru
     members = np.array([m.model.predict_outputs(X, outputs).probability for m in result.ensemble.members])
     own = members.mean(axis=0) if rule[0] == "--vote" else members[table["member"].to_numpy(), range(60)]
     np.testing.assert_allclose(columns, own)
-
-
-def test_a_learner_without_probabilities_is_refused(ckcv: Command, finished: Finished) -> None:
-    run = finished("held")
-    code, shown, messages = ckcv("predict", run, run / "data.parquet", "--probabilities")
-    assert (code, shown) == (2, "")
-    assert messages.startswith("ckcv: probabilities: the models give no probabilities; those of constant, ")
 
 
 @pytest.mark.parametrize("labels", ["False True", "0.0 1.0", "01 02", "2 10", "0x1 0x2", "1;5 2;5"])

@@ -7,7 +7,6 @@ from command import Command
 from finished import Finished
 
 from ckcv_ray.cli.main import name_options
-from ckcv_ray.validation import quote, suggest
 
 TABLE = "".join(f"{i % 5},{i % 7},p{i // 2},{'ab'[i % 2]}\n" for i in range(40))
 
@@ -24,15 +23,9 @@ def patients(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     [
         ("run patients.csv --target outcome", "'Outcome'"),
         ("run patients.csv --target Outcome --features age,dos", "'dose'"),
-        ("run patients.csv --target Outcome --drop patent", "'patient'"),
-        ("run patients.csv --target Outcome --group patiens", "'patient'"),
-        ("run patients.csv --target Outcome --weight doses", "'dose'"),
-        ("run patients.csv --target Outcome --categorical ages", "'age'"),
         ("run patients.csv --target Outcome --learner forrest", "forest"),
-        ("run patients.csv --target Outcome --certify holdot", "holdout"),
         ("run patient.csv", "'patients.csv'"),
         ("run twonrm:40:0", "twonorm"),
-        ("run sklearn:breast_cancr", "breast_cancer"),
         ("evaluate patients.csv --target Outcome --measure acuracy", "accuracy"),
         ("evaluate patients.csv --target Outcome --resampling kfld:10", "kfold"),
     ],
@@ -59,12 +52,6 @@ def test_a_run_folder_that_is_nearly_right_is_offered(
         assert code == 4
         assert messages.endswith("; did you mean 'runs/patients'?\n")
     assert "did you mean" not in ckcv(command, "elsewhere/patients", *["new.csv"] * (command == "predict"))[2]
-
-
-def test_names_that_are_data_are_quoted() -> None:
-    assert suggest("a\x1bx", ["a\x1bxy"], quote) == "; did you mean 'a\\x1bxy'?"
-    assert suggest(7, ["7"]) == ""
-    assert suggest("OUTCOME", ["outcome"]) == "; did you mean outcome?"
 
 
 def test_a_message_names_options_as_they_are_given() -> None:

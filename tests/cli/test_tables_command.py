@@ -34,12 +34,6 @@ def test_copies_are_joined_and_groups_are_of_several_columns(
     assert (code, "ignored" in said) == (0, False)
     assert "identical columns of one name, of which one is kept: dose\n" in said
     assert ckcv("verify", "run", "--table", "a.csv")[0] == 0
-    code, _, said = ckcv("compare", "run", "--predictions", "y", "--rows", "a.csv")
-    assert (code, said.endswith("the judged rows belong together with --group center,id\n")) == (2, True)
-    Path("a.csv").write_text(Path("a.csv").read_text().replace("dose,y", "id,y", 1))
-    code, _, said = ckcv("run", "a.csv", "--out", "other", *ONCE)
-    assert (code, said.endswith("rename or remove one, or leave both out with --drop id\n")) == (2, True)
-    assert ckcv("run", "a.csv", "--drop", "id", "--out", "other", *ONCE)[0] == 0
 
 
 def test_rows_that_cannot_be_judged_are_marked(ckcv: Command, tmp_path: Path) -> None:
@@ -84,17 +78,6 @@ def test_how_tables_are_read_is_said_once_for_all_of_a_command(ckcv: Command, tm
     for words, doubtful in (((), True), (("--thousands", "."), False), (("--thousands", ","), False)):
         code, _, said = ckcv("predict", run, new, *words)
         assert (code, "1 of 2 rows could not be judged: column 'age' has '1.250'" in said) == (0, doubtful)
-
-
-def test_the_mark_between_thousands_holds_for_the_target_of_new_rows(ckcv: Command, tmp_path: Path) -> None:
-    """A number such as 1.250 is no 1.25 where it is said how far off predictions are."""
-    table, said_so = tmp_path / "table.csv", ("--thousands", ".")
-    rows = (f"{n % 7};{n % 5};1.{100 + 10 * (n % 7) + n % 5}" for n in range(48))
-    table.write_text("\n".join(["a;b;y", *rows]) + "\n")
-    learner = ("--learner", "ridge", "--clip", "100", *ONCE[-2:])
-    assert ckcv("run", table, *said_so, *learner, *ONCE[:4], "--out", tmp_path / "run")[0] == 0
-    _, _, said = ckcv("predict", tmp_path / "run", table, *said_so)
-    assert float(said.partition("root mean squared error: ")[2].split()[0]) < 1
 
 
 def test_nothing_of_rows_held_out_is_said_before_they_certify(

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 import typer
 from command import Command
-from stores import BUCKET
 
 from ckcv_ray.cli import run as commands
 from ckcv_ray.cli.output import Signals
@@ -103,13 +102,6 @@ def test_it_lies_beside_the_run_and_another_one_beside_it(ckcv: Command) -> None
     first, second = sorted(path.name for path in Path("runs").iterdir())
     assert second == f"{first}_2"
     assert "--out runs/mine" in ckcv(*words)[1]
-
-
-def test_it_lies_beside_a_run_on_a_store(ckcv: Command, memory: Any) -> None:
-    words = (*QUICK, *SMALL, "--json", "--out", f"s3://{BUCKET}/runs/mine")
-    tried = [json.loads(ckcv(*words, *more)[1])["try"] for more in ((), (), ("--rows", "15"))]
-    folder = f"s3://{BUCKET}/runs/try-{tried[0]['plans']}"
-    assert [each["folder"] for each in tried] == [folder, folder, f"{folder}_2"]
 
 
 @pytest.mark.parametrize(
