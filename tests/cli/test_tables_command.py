@@ -34,6 +34,11 @@ def test_copies_are_joined_and_groups_are_of_several_columns(
     assert (code, "ignored" in said) == (0, False)
     assert "identical columns of one name, of which one is kept: dose\n" in said
     assert ckcv("verify", "run", "--table", "a.csv")[0] == 0
+    code, _, said = ckcv("compare", "run", "--predictions", "y", "--rows", "a.csv")
+    assert (code, said.endswith("the judged rows belong together with --group center,id\n")) == (2, True)
+    Path("a.csv").write_text(Path("a.csv").read_text().replace("dose,y", "id,y", 1))
+    code, _, said = ckcv("run", "a.csv", "--out", "other", *ONCE)
+    assert (code, said.endswith("rename or remove one, or leave both out with --drop id\n")) == (2, True)
 
 
 def test_rows_that_cannot_be_judged_are_marked(ckcv: Command, tmp_path: Path) -> None:
