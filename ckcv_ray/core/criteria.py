@@ -110,6 +110,10 @@ class Criterion(HasOptions, ABC):
         """
         return self
 
+    def for_groups(self) -> "Criterion | None":
+        """Return its form for groups of rows; None if it has none."""
+        return None
+
     @abstractmethod
     def value(self, totals: Counts, units: UnitCounts) -> Values:
         """Return the non-negative values of totals (..., columns) on ``units`` each."""
@@ -165,6 +169,10 @@ class MeanBound(Criterion):
     minimised = "mean {} bound on the select sets (minimised)"
     estimated = "the same mean on the estimate sets (the paper's figure)"
 
+    def for_groups(self) -> Criterion:
+        """Return the form of which a group's loss is the share of its rows that are wrong."""
+        return MeanShare(self.delta)
+
     def value(self, totals: Counts, units: UnitCounts) -> Values:
         """Return U(errors; units), counting the errors of all classes together."""
         return np.asarray(self.table(units)[np.sum(totals, axis=-1)])
@@ -213,6 +221,10 @@ class MeanClippedError(MeanShare):
     estimated = Criterion.estimated
 
     clip: float | None = option(None, _clip, "Of numbers: the largest error that counts.", float)
+
+    def for_groups(self) -> Self:
+        """Return itself: of numbers there are losses in any case."""
+        return self
 
     @property
     def limit(self) -> float:
@@ -358,6 +370,10 @@ class MeanError(Criterion):
     minimised = "mean error on the select sets (minimised; no bound)"
     estimated = "mean error on the estimate sets; no bound"
 
+    def for_groups(self) -> Criterion:
+        """Return the form for groups, each counted once."""
+        return MeanGroupError(self.delta)
+
     def value(self, totals: Counts, units: UnitCounts) -> Values:
         """Return the share of wrong rows, counting the errors of all classes together."""
         weight = (FINEST // units) / FINEST  # 1 / units rounded down: its product with a count is exact
@@ -382,20 +398,6 @@ class MeanGroupError(MeanError):
     def value(self, totals: Counts, units: UnitCounts) -> Values:
         """Return the mean losses for totals (..., columns), of which the last is the sum of the losses."""
         return np.asarray(np.asarray(totals)[..., -1] / ONE / units)
-
-
-GROUPED: dict[type[Criterion], type[Criterion]] = {MeanBound: MeanShare, MeanError: MeanGroupError}
-
-
-def for_groups(criterion: Criterion) -> Criterion | None:
-    """Return the form of a criterion for groups of rows; None if it has none.
-
-    That of numbers has losses in any case, and keeps its form.
-    """
-    if isinstance(criterion, MeanClippedError):
-        return criterion
-    grouped = GROUPED.get(type(criterion))
-    return grouped(criterion.delta) if grouped is not None else None
 
 
 def _mean_of_classes(bounds: Values) -> Values:

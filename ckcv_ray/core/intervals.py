@@ -111,18 +111,12 @@ def compute_interval(name: str, values: Values, sums: Values, scored_per_fitted:
 def check_interval(name: str, resampling: str, scores: Sequence[str]) -> None:
     """Raise InputError unless there is such an interval for these splits and every one of these scores."""
     interval = INTERVALS[check_choice("interval", name, INTERVALS)]
-    if resampling not in interval.resamplings:
-        able = [other for other, each in INTERVALS.items() if resampling in each.resamplings]
-        instead = f", or interval={able[0]}" if able else ""
+    measures = f" and measure {', '.join(interval.scores)}" if interval.scores else ""
+    fit = not measures or {score.partition(":")[0] for score in scores} <= set(interval.scores)
+    if resampling not in interval.resamplings or not fit:
         raise InputError(
-            f"interval={name} is for resampling {', '.join(interval.resamplings)}, not {resampling}: choose "
-            f"one of them{instead}"
-        )
-    unfit = [score for score in scores if score.partition(":")[0] not in interval.scores]
-    if interval.scores and unfit:
-        raise InputError(
-            f"interval={name} is for measure {', '.join(interval.scores)}, not {', '.join(unfit)}: leave "
-            "these out"
+            f"interval={name} is for resampling {', '.join(interval.resamplings)}{measures}, not for "
+            f"{resampling} and {', '.join(scores)}: choose among these, or leave the interval out"
         )
 
 

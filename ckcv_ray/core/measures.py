@@ -645,7 +645,10 @@ class OwnScore(HasOptions):
                 f"measure={quote(function)} is neither the name of a measure nor a function with a name: "
                 "write def my_loss(y, predicted): ..."
             )
-        if str(getattr(function, "__module__", "")).startswith("sklearn.metrics") or _is_known(name):
+        from sklearn.metrics import get_scorer_names
+
+        known = name in (*SCORE_NAMES, *get_scorer_names())
+        if known or str(getattr(function, "__module__", "")).startswith("sklearn.metrics"):
             raise InputError(
                 f"measure={name}: a function of yours is a loss, of which the smallest value is best, and "
                 "needs a name of its own; name a measure of scikit-learn by text, such as 'f1_macro'"
@@ -692,12 +695,6 @@ class OwnScore(HasOptions):
 
         needs = VALUE if kind is Kind.REGRESSION else PROBABILITY if takes_probability else LABEL
         return Score(self.name, frozenset({kind}), needs, False, of)
-
-
-def _is_known(name: str) -> bool:
-    from sklearn.metrics import get_scorer_names
-
-    return name in (*SCORE_NAMES, *get_scorer_names())
 
 
 def _digest_closure(function: Any) -> bytes:

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ckcv_ray.core import measures
-from ckcv_ray.core.criteria import CLIP_IS, Criterion, MeanClippedError, UnitCounts, for_groups
+from ckcv_ray.core.criteria import CLIP_IS, Criterion, MeanClippedError, UnitCounts
 from ckcv_ray.core.draws import PART, PERMUTATIONS, Draws, hold_out, order_held_out, permute_within
 from ckcv_ray.core.intervals import CORRECTED_T, INTERVALS
 from ckcv_ray.core.measures import CLASSES, NUMBERS, TWO, ClippedErrors, Kind, Losses, Measure, Output, Score
@@ -232,7 +232,7 @@ class Problem:
     @property
     def criterion(self) -> Criterion:
         """What is minimised on this task: with groups, the form of the study's criterion for them."""
-        grouped = None if self.task.units.independent else for_groups(self.study.criterion)
+        grouped = None if self.task.units.independent else self.study.criterion.for_groups()
         return grouped or self.study.criterion
 
     def measure(self, row_units: RowUnits) -> Losses:
@@ -783,7 +783,7 @@ def _list_needs(study: Study, task: Task) -> Iterator[Requirement]:
     """Yield what the criterion and each option of the certification need, the first to be refused first."""
     criterion, certification = study.criterion, study.certification
     instead = task.target.word("choose one of classes, such as error", CLIP_IS)
-    rows = "rows" if for_groups(criterion) is None else ""
+    rows = "rows" if criterion.for_groups() is None else ""
     yield Requirement(f"criterion={criterion.name}", criterion.measure.kinds, rows=rows, instead=instead)
     if VOTE in certification.claim:
         yield Requirement(f"claim={VOTE}", CLASSES)

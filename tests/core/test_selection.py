@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 
 from ckcv_ray.core.bounds import binomial
 from ckcv_ray.core.selection import (
-    ABSENT,
     FAILED,
     UNKNOWN,
     Proof,
@@ -250,29 +249,3 @@ def test_lower_bounds_and_their_shortest_proofs(seed):
 
 
 # One fold size by itself
-
-
-@given(seeds)
-@repeatable
-def test_what_a_fold_size_derives_from_its_values(seed):
-    case, rng = make_case(seed), np.random.default_rng(seed)
-    n_splits, table = case.n_splits[0], case.tables[0]
-    fold = Standings(n_splits, case.lengths, case.leasts[0])
-    assert fold.leader(0) is None
-    assert np.all(fold.expected == inf)
-    hidden = rng.random(table.shape)
-    drawn = np.select([hidden < 0.6, hidden < 0.8], [table, FAILED], UNKNOWN)
-    fold.values = np.where(fold.values == ABSENT, ABSENT, drawn)
-    fold.refresh()
-    for g, c in ((g, c) for j, g, c in case.candidates() if j == 0):
-        column = drawn[:, g, c].tolist()
-        p = next((i for i, x in enumerate(column) if x < 0), n_splits)
-        assert fold.prefix[g, c] == p
-        assert fold.complete[g, c] == (p == n_splits)
-        assert fold.blocked[g, c] == (p < n_splits and column[p] == FAILED)
-        assert fold.prefix_values(g, c) == case.column(0, g, c)[:p]
-        assert fold.exact_low(g, c) == case.low(0, g, c, p)
-        if p:
-            assert fold.expected[g, c] == pytest.approx(np.mean(case.column(0, g, c)[:p]))
-    for i, (g, length) in product(range(n_splits), enumerate(case.lengths)):
-        assert fold.computed[i, g] == np.sum(drawn[i, g, :length] != UNKNOWN)
