@@ -22,10 +22,22 @@ from ckcv_ray.cli.output import Signals, console, say
 from ckcv_ray.engine import forecast
 from ckcv_ray.engine.backend import choose_backend, find_ray_address
 from ckcv_ray.errors import InputError, duration, format_level, plain, pluralize
-from ckcv_ray.runs import tries
 from ckcv_ray.runs.finished import is_finished, reopen
 from ckcv_ray.runs.result import Result
-from ckcv_ray.runs.run import TRY, Job, Work, assess, check_job, compute, find_result, run_work
+from ckcv_ray.runs.run import (
+    TRIED_LEARNERS,
+    TRY,
+    Job,
+    Work,
+    assess,
+    check_job,
+    compute,
+    expect_run,
+    find_result,
+    look,
+    run_work,
+    score_constant,
+)
 from ckcv_ray.runs.scored import Scored, rank_entries
 from ckcv_ray.storage.files import locate, open_files
 from ckcv_ray.storage.folder import RunFolder
@@ -183,11 +195,10 @@ def _take_first_look(
             "leave it out, or choose certify=holdout"
         )
     named = "--learner" in given or "--study" in given or study.learner != Study().learner
-    asked = study if named else study.replace(learner=tries.USUAL)
+    asked = study if named else study.replace(learner=TRIED_LEARNERS)
     say(f"trying {', '.join(asked.learner.by_label)} for up to {duration(seconds)}")
     with say_what_is_saved(None) as signals, signals:
-        made, known = tries.look(asked, problem, seconds, rows, signals.stop)
-        work = Work(made, known=(known,))
+        work = look(asked, problem, seconds, rows, signals.stop)
         scored = cast(Scored, run_work(work, SERIAL))
         best = rank_entries(scored, scored.scores[0])[0][0].learner
         study = study if named else study.replace(learner=best)
@@ -217,14 +228,14 @@ def _write_line(planned: Mapping[str, Any]) -> str:
 
 def _describe_try(scored: Scored, late: list[str], problem: Problem) -> tuple[dict[str, Any], list[str]]:
     """Return what a try has shown and what the run is expected to prove, as values and as lines."""
-    score, constant = scored.scores[0], tries.score_constant(problem, scored.scores[0])
+    score, constant = scored.scores[0], score_constant(problem, scored.scores[0])
     ranked = rank_entries(scored, score)
     wrong, error = problem.task.target.word("wrong", "off on average"), make_error(problem)
     means = {entry.name: of.mean for entry, of in ranked[:MAX_TRIED]} | {"a constant": constant}
     shown = {name: f"{error.format_measured(mean / score.largest)} {wrong}" for name, mean in means.items()}
     shown |= dict.fromkeys(late, "has not finished a split")
     width, splits = max(map(len, shown)), pluralize(scored.computed.n_splits, "split")
-    best, claims, expected = ranked[0][0].name, tries.expect_run(scored, problem), list[str]()
+    best, claims, expected = ranked[0][0].name, expect_run(scored, problem), list[str]()
     for claim in claims:
         of = "" if claim.label is None else f" of class {claim.label!r}"
         seen = f"if {claim.errors or 0:,} of {claim.rows or 0:,} held-out rows{of} are wrong"

@@ -12,7 +12,7 @@ from command import Command
 from ckcv_ray.cli import run as commands
 from ckcv_ray.cli.output import Signals
 from ckcv_ray.engine.worker import LostError
-from ckcv_ray.runs import tries
+from ckcv_ray.runs import run as running
 
 SMALL = ("--k", "3", "--n-splits", "2", "--C", "1", "--gamma", "0.1", "--workers", "1")
 QUICK = ("plan", "patients.csv", "--target", "outcome", "--try", "20s")
@@ -22,8 +22,8 @@ QUICK = ("plan", "patients.csv", "--target", "outcome", "--try", "20s")
 def here(patients: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder of the table, as the working directory; what is tried is computed in this process."""
     monkeypatch.chdir(patients.parent)
-    monkeypatch.setattr(tries, "warm_up", lambda inputs: None)
-    monkeypatch.setattr(tries, "compute_apart", lambda _, timeout, make, *rest, seconds: make(*rest))
+    monkeypatch.setattr(running, "warm_up", lambda inputs: None)
+    monkeypatch.setattr(running, "compute_apart", lambda _, timeout, make, *rest, seconds: make(*rest))
     return patients.parent
 
 
@@ -133,7 +133,7 @@ def test_where_nothing_is_finished_or_it_is_interrupted_nothing_is_recorded(
     def never_ends(*given: object, seconds: float) -> None:
         raise LostError("it did not answer in time")
 
-    monkeypatch.setattr(tries, "compute_apart", never_ends)
+    monkeypatch.setattr(running, "compute_apart", never_ends)
     code, shown, said = ckcv(*QUICK, *SMALL)
     assert (code, shown, "nothing finished in 20 s: allow more time" in said) == (1, "", True)
     assert list_tries() == []

@@ -8,8 +8,8 @@ import pytest
 
 from ckcv_ray import Execution, Job, Study, load_run, verify
 from ckcv_ray.errors import InputError
-from ckcv_ray.runs import tries
-from ckcv_ray.runs.run import Work, never, run_job, run_work
+from ckcv_ray.runs import run as running
+from ckcv_ray.runs.run import never, run_job, run_work
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.tables.roles import Roles
 from ckcv_ray.tables.task import Task, make_test_rows
@@ -109,15 +109,14 @@ def test_no_cell_of_a_row_held_out_has_a_part_in_what_is_selected_and_fitted(nam
 
 @pytest.mark.parametrize("name", ["linear", "several", "target"])
 def test_a_first_look_looks_at_no_row_held_out(name, monkeypatch):
-    monkeypatch.setattr(tries, "warm_up", lambda inputs: None)
-    monkeypatch.setattr(tries, "compute_apart", lambda _, timeout, make, *rest, seconds: make(*rest))
+    monkeypatch.setattr(running, "warm_up", lambda inputs: None)
+    monkeypatch.setattr(running, "compute_apart", lambda _, timeout, make, *rest, seconds: make(*rest))
     kinds, options = KINDS[STUDIES[name][0]], STUDIES[name][1]
     study, table = Study.paper(**SMALL, certify="holdout", **options), a_table(kinds, seed=6)
     task = Task.from_table(table, Roles("y"))
     problem = Problem.of(study, task)
     other = Problem.of(study, of(corrupted(table, kinds, problem.held, 0), task.salt))
-    tried = [tries.look(study, each, 60.0, None, never) for each in (problem, other)]
-    found, again = (run_work(Work(made, known=(known,))) for made, known in tried)
+    found, again = (run_work(running.look(study, each, 60.0, None, never)) for each in (problem, other))
     assert other.run_id != problem.run_id
     assert found.run_id == again.run_id
     assert found.to_json()["entries"] == again.to_json()["entries"]

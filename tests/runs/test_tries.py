@@ -12,8 +12,8 @@ from ckcv_ray.claims.certify import expect_claims
 from ckcv_ray.core.bounds.binomial import clopper_pearson
 from ckcv_ray.engine.worker import LostError
 from ckcv_ray.errors import RunError
-from ckcv_ray.runs import tries
-from ckcv_ray.runs.run import Work, assess, never, run_work
+from ckcv_ray.runs import run as running
+from ckcv_ray.runs.run import assess, never, run_work
 from ckcv_ray.runs.scored import Scored, rank_entries
 from ckcv_ray.study.problem import Problem
 
@@ -43,17 +43,16 @@ class Time:
 def clock(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Time]:
     def make(*seconds: float) -> Time:
         time = Time(*seconds)
-        monkeypatch.setattr(tries, "monotonic", lambda: time.now)
-        monkeypatch.setattr(tries, "compute_apart", time.compute)
-        monkeypatch.setattr(tries, "warm_up", lambda inputs: None)
+        monkeypatch.setattr(running, "monotonic", lambda: time.now)
+        monkeypatch.setattr(running, "compute_apart", time.compute)
+        monkeypatch.setattr(running, "warm_up", lambda inputs: None)
         return time
 
     return make
 
 
 def look(study: Study = STUDY, task: Task = TASK) -> Scored:
-    made, known = tries.look(study, Problem.of(study, task), 30.0, None, never)
-    return cast(Scored, run_work(Work(made, known=(known,)), SERIAL))
+    return cast(Scored, run_work(running.look(study, Problem.of(study, task), 30.0, None, never), SERIAL))
 
 
 def list_values(result: Any) -> list[Any]:
@@ -88,7 +87,7 @@ def test_what_was_begun_in_a_split_that_did_not_end_is_not_shown(clock: Callable
         time.seconds = (1, 1, 99) if len(time.asked) > 7 else time.seconds
         return time.compute(*given, **more)
 
-    tries.compute_apart = slower  # undone with the clock
+    running.compute_apart = slower  # undone with the clock
     found = look()
     assert time.asked[-1] == (2, 2)
     assert (found.computed.n_splits, len(found.problem.learners)) == (2, 3)
@@ -103,7 +102,7 @@ def test_where_nothing_is_finished_it_says_so(n: int, cure: str, clock: Callable
 
 def test_fewer_rows_are_among_more() -> None:
     problem = Problem.of(STUDY, TASK)
-    taken = [{*map(tuple, tries.take_rows(problem, rows).X)} for rows in (20, 40, None)]
+    taken = [{*map(tuple, running.take_rows(problem, rows).X)} for rows in (20, 40, None)]
     assert [len(rows) for rows in taken] == [20, 40, 60]
     assert taken[0] < taken[1] < taken[2] == {*map(tuple, problem.task.X)}
 
@@ -143,7 +142,7 @@ def test_numbers_are_compared_by_the_clipped_error(clock: Callable[..., Time]) -
     (score,), problem = found.scores, Problem.of(study, task)
     (best, figures), _ = rank_entries(found, score)
     assert (best.learner, score.name) == ("ridge", "clipped:2.0")
-    assert figures.mean < 0.1 < tries.score_constant(problem, score) < 2
-    (claim,) = tries.expect_run(found, problem)
+    assert figures.mean < 0.1 < running.score_constant(problem, score) < 2
+    (claim,) = running.expect_run(found, problem)
     assert claim.bound is not None
     assert figures.mean / 2 < claim.bound < 0.2
