@@ -722,7 +722,7 @@ def list_other_claims(c: Compared) -> str:
     first, shown = c.first, list[str]()
     for claim in c.claims:
         kind = claim.quantity
-        other = not (kind.is_error or kind.answers or kind.reference or claim is first)
+        other = not (kind.answers or kind.reference or claim is first)
         if other and claim.says_something and claim.classifier == first.classifier:
             named = claim.cut_off is not None and claim.cut_off != first.cut_off
             at = f" with cut-off {claim.cut_off:.6g}" if named else ""
