@@ -25,15 +25,6 @@ def test_thresholds_descend_to_one_that_answers_every_row(values, held, most):
     assert set(thresholds) <= {0.0, *values}
 
 
-def test_the_first_threshold_is_the_most_cautious_useful_one():
-    confidence = np.arange(1, 1001) / 1000
-    thresholds = fix_thresholds(confidence, 1000, 0.05, 0.025)
-    expected = float(np.sum(confidence >= thresholds[0]))  # of 1000 held-out rows
-    assert clopper_pearson(2, int(expected), 0.025) <= 0.05 < clopper_pearson(2, int(expected) - 1, 0.025)
-    assert len(thresholds) == 10
-    assert len(fix_thresholds(confidence, 20, 0.05, 0.025)) == 2  # all that are as confident as any, and all
-
-
 def make_tests(*counts: tuple[float, int, int]) -> FixedSequence:
     """Tests of an error of at most 5 % among rows that are answered."""
     listed = tuple(Tally(threshold, (wrong,), (rows,)) for threshold, wrong, rows in counts)

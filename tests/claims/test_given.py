@@ -1,6 +1,5 @@
 """Predictions that somebody else made: what is proven of them, and what is refused."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -131,14 +130,6 @@ def test_a_file_of_one_class_proves_its_recall_and_the_error() -> None:
         judge(y, predicted, positive="sick", claim="error,specificity")
 
 
-def test_rows_that_repeat_are_named() -> None:
-    """Of labels and predictions alone they say nothing; scores that repeat may be copies."""
-    y, predicted, score = draw(100)
-    made = judge(*(np.tile(values, 3) for values in (y, predicted)), score=np.tile(score + np.arange(100), 3))
-    assert "300 of 300 rows equal another row" in " ".join(made.summary().split())
-    assert "rows equal another row" not in judge(np.tile(y, 3), np.tile(predicted, 3)).summary()
-
-
 def test_rows_without_a_label_count_as_wrong_if_asked() -> None:
     y, predicted, _ = draw(100)
     holes = y.astype(object)
@@ -193,15 +184,3 @@ def test_what_cannot_be_claimed_is_refused_with_its_cure(said: str) -> None:
     y, predicted, _ = draw()
     with pytest.raises(InputError, match=said):
         judge(**{"y": y, "predicted": predicted, **REFUSED[said]})
-
-
-def test_a_page_shows_the_figures_of_the_screen(tmp_path: Path) -> None:
-    y, predicted, score = draw()
-    made = judge(y, predicted, score=score, claim="error,sensitivity,specificity,auc,ppv", positive="sick")
-    page = Path(made.report(tmp_path / "page.html")).read_text()
-    for claim in made.claims:
-        assert claim.says in page
-        assert claim.says in made.summary(details=True)
-    (tmp_path / "page.html").write_text("mine")
-    with pytest.raises(InputError, match="is not a page as ckcv wrote it"):
-        made.report(tmp_path / "page.html")

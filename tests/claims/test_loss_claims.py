@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from claimed import REFIT, predict_held, read_again, run
+from claimed import REFIT, predict_held, run
 from pyarrow import parquet
 
 from ckcv_ray import StoreError, Study, Task, load_run
@@ -37,20 +37,6 @@ def test_predictions_that_are_not_finite_prove_nothing_if_there_are_many(bad):
     assert nothing.bound is None
     assert nothing.statement.startswith("Nothing can be claimed for the error of 90 % of new rows of")
     assert nothing.limit == "any amount"
-
-
-def test_a_forged_certificate_of_numbers_is_refused():
-    held = run(HELD, NUMBERS)
-    values = held.certificate.to_json()
-    assert read_again(values, held).to_json() == values
-    of_classes = {"claims": [values["claims"][0] | {"quantity": "error"}, values["claims"][1]]}
-    for forged, words in (
-        (of_classes, "the study has 2; these are of one side"),
-        ({"numbers": values["numbers"] | {"clip": 0.0}}, "^numbers is "),
-        ({"numbers": None}, "^numbers is None"),
-    ):
-        with pytest.raises(ValueError, match=words):
-            read_again({k: v for k, v in (values | forged).items() if v is not None}, held)
 
 
 # Groups

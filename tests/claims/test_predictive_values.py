@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import numpy as np
-import pytest
 from claimed import REFIT, SMALL, run
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,8 +19,6 @@ from ckcv_ray.claims.predictive import (
     try_cut_offs,
 )
 from ckcv_ray.claims.quantity import read_quantity
-from ckcv_ray.claims.rules import orient_scores
-from ckcv_ray.runs.result import mark_rows
 from ckcv_ray.study.problem import Problem
 
 PPV, NPV = Ppv(0.02), Npv(0.02)
@@ -70,26 +67,6 @@ TASK = Task.of(X, np.where(ILL, "ill", "well"))
 def study(**options: str | float | None) -> Study:
     asked = {"positive": "ill", "holdout_share": 0.5} | options
     return SMALL.replace(k=(3, 5), certify="holdout", **asked)
-
-
-def test_a_run_chooses_and_applies_its_cut_off():
-    """Of the model refit ``jobs/check_certificate`` computes all of it again."""
-    asked = study(require="npv:0.05>=0.99", claim="vote,ppv:0.05", accept="sensitivity>=0.1")
-    result = run(asked, TASK)
-    claims = {str(each.quantity): each for each in result.certificate.claims if each.cut_off is not None}
-    sensitivity, specificity = claims["sensitivity"], claims["specificity"]
-    held, positive, rule = result.problem.take_held_rows(), result.problem.positive, result.rule("vote")
-    predicted = rule.predict(result.models, held.X)
-    flagged = mark_rows(result, held.X, rule, predicted)[0]["flag"]
-    assert np.array_equal(flagged, orient_scores(predicted.score, positive) >= claims["npv:0.05"].cut_off)
-    ill = held.y == positive
-    assert (sensitivity.errors, sensitivity.rows) == (np.sum(ill & ~flagged), np.sum(ill))
-    assert (specificity.errors, specificity.rows) == (np.sum(~ill & flagged), np.sum(~ill))
-    recalls = 1 - sensitivity.bound, 1 - specificity.bound
-    for name, bound in (("npv:0.05", 0.01), ("ppv:0.05", 1 - claims["ppv:0.05"].quantity.compute(*recalls))):
-        assert claims[name].bound == pytest.approx(bound)
-        assert claims[name].delta == 0.05 / result.study.certification.n_shares / 2
-    assert result.summary().startswith("ACCEPTED: sensitivity>=0.1: proven sensitivity")
 
 
 def test_nothing_is_flagged_where_nothing_is_proven():

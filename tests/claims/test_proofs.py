@@ -42,8 +42,6 @@ def test_weights_sum_to_one_over_the_candidates_of_the_study_and_never_to_more(s
 
 def test_weights_of_the_smallest_tables():
     assert weight(small(Study(), 3), 3) == Fraction(1, 143)
-    rotation = small(Study.paper(resampling="rotation"), 4)
-    assert weight(rotation, 3) == pytest.approx(Fraction(3, 4 * 143), rel=1e-15)
     assert weight(small(Study(), 4), 3) == Fraction(1, 143)  # k = 4 has the fold size of k = 3
 
 

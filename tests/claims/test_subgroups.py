@@ -50,11 +50,10 @@ def test_every_row_is_in_one_subgroup(named):
 @pytest.mark.parametrize(
     ("named", "values"),
     [
-        ("code:4", 1e7 + np.arange(40) / 40),
         ("code:3", 5 + np.arange(40) * np.finfo(float).eps * 5),
         ("code", np.array(["a" * 40 + tail + "a" * 40 for tail in ("north", "south")])),
     ],
-    ids=["near numbers", "neighbours", "names that differ in the middle"],
+    ids=["neighbours", "names that differ in the middle"],
 )
 def test_subgroups_of_a_column_differ_in_their_names(named, values):
     n = 240

@@ -10,7 +10,6 @@ from ckcv_ray.runs.verify import verify
 from ckcv_ray.tables.columns import DeclaredTypes
 from ckcv_ray.tables.questions import Repeats, count_repeated, find_known, find_repeats
 from ckcv_ray.tables.task import Task
-from jobs.independent_bounds import count_copies
 
 # Rows that repeat
 
@@ -55,22 +54,6 @@ def test_a_column_that_numbers_the_rows_hides_no_repeats(name):
     new[:, 3] = [70, 71, 72]
     assert int(find_known(new, task).sum()) == 3
     assert count_repeated(np.concatenate([new, np.add(new[:1], [0, 0, 0, 5])]), task) == 2
-
-
-@pytest.mark.parametrize("grouped", [False, True])
-def test_of_units_held_out_those_that_are_not_new_are_counted(grouped):
-    """Those that equal one learned from, directly or by others, and of those held out all but one of each:
-    ``jobs/independent_bounds`` joins them in another way.
-    """
-    rng = np.random.default_rng(1)
-    for _ in range(30):
-        groups = rng.permutation(np.arange(40) // 2) if grouped else None
-        X, y = rng.integers(0, 60, (40, 1)) + 0.5, np.arange(40) % 2
-        task = Task.of(X, y, groups=groups)
-        units = task.row_units
-        held = np.flatnonzero(np.isin(units, rng.choice(task.n_units, task.n_units // 2, replace=False)))
-        expected = count_copies({"x": X[:, 0]}, y, units, 1, set(units[held].tolist()))[1]
-        assert find_repeats(task, held).copies == expected
 
 
 def test_a_column_that_gives_the_target_away_is_a_caution_of_the_certificate(tmp_path):
