@@ -39,13 +39,7 @@ from ckcv_ray.claims.certificate import (
 )
 from ckcv_ray.claims.error import Clipped, Error, describe_weights
 from ckcv_ray.claims.judged import HeldOutPredictions, Premise
-from ckcv_ray.claims.quantity import (
-    MIN_OF_SUBGROUP,
-    Claim,
-    Need,
-    Quantity,
-    bound_count,
-)
+from ckcv_ray.claims.quantity import MIN_OF_SUBGROUP, Claim, Need, Quantity, bound_count
 from ckcv_ray.claims.recalls import Recall
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.core.bounds.betting import average_safe
@@ -159,7 +153,13 @@ def _outline(problem: Problem, table: pa.Table, models: Models) -> dict[str, Any
     if rows.units.name is not None:
         held = rows.n_units - task.n_units
         groups = {"column": rows.units.name, "count": rows.n_units, "held": held, "losses": losses}
-    delta = problem.study.delta if groups is None else None
+    by_class = list[dict[str, Any]]()
+    for number in range(task.n_classes):
+        wrong = [member.errors[number] for member in members]
+        sizes = [member.n_estimate[number] for member in members]
+        bounds = clopper_pearson(wrong, sizes, problem.study.delta)
+        bound = fsum(bounds) / len(members) if groups is None else None
+        by_class.append({"errors": sum(wrong), "rows": sum(sizes), "bound": bound})
     return {
         "run_id": problem.run_id,
         "certification": problem.study.certify,
@@ -186,7 +186,7 @@ def _outline(problem: Problem, table: pa.Table, models: Models) -> dict[str, Any
         "numbers": None if problem.clip is None else {"clip": problem.clip, "losses": losses},
         "errors": tuple(sum(member.errors) for member in members),
         "error": fsum(loss / in_ones for loss in counted) / (len(members) * size.n_select),
-        "by_class": tuple(_count_class(best, number, delta) for number in range(task.n_classes)),
+        "by_class": tuple(by_class),
         "constants": {
             "members": [*map(find_only_class, members)],
             "refit": next(map(find_only_class, refit), None),
@@ -222,14 +222,6 @@ def check_certificate(certificate: Certificate, problem: Problem, table: pa.Tabl
         claim.check(f"subgroups.{number}", problem.task.classes, of_subgroup=True)
         if (claim.rows or 0) > certificate.n_held:
             raise ValueError(f"subgroups.{number}.rows: {claim.rows} are more than were held out")
-
-
-def _count_class(ensemble: Ensemble, number: int, delta: float | None) -> dict[str, Any]:
-    """Return the counts of a class, with their mean bound at the level ``delta``; None for no bound."""
-    errors = [member.errors[number] for member in ensemble.members]
-    sizes = [member.n_estimate[number] for member in ensemble.members]
-    bound = None if delta is None else fsum(clopper_pearson(errors, sizes, delta)) / len(errors)
-    return {"errors": sum(errors), "rows": sum(sizes), "bound": bound}
 
 
 def compute_baselines(problem: Problem) -> tuple[Baseline, ...]:

@@ -27,12 +27,7 @@ from ckcv_ray.claims.quantity import Counts, Need, Quantity
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.core.bounds.binomial import bound_table, clopper_pearson, count_without
 from ckcv_ray.core.quantities import POSITIVE, SHARE_OF_ROWS, argument, register_quantity
-from ckcv_ray.errors import (
-    InputError,
-    format_level,
-    format_number,
-    round_bound,
-)
+from ckcv_ray.errors import InputError, format_level, format_number, round_bound
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.validation import ONE, Index, Values
 

@@ -27,16 +27,11 @@ from ckcv_ray.study.problem import Problem, check_certified
 from ckcv_ray.study.study import Study
 from ckcv_ray.tables.columns import ColumnKind
 from ckcv_ray.tables.predictions import Predictions
-from ckcv_ray.tables.task import TestRows, check_subgroups
+from ckcv_ray.tables.task import check_subgroups
 from ckcv_ray.validation import Index, Numbers, Values
 
 GIVEN = Rule("given")
-UNUSED = (
-    "holdout: ",
-    "previously unused ",
-    "held-out ",
-    " (holdout)",
-)  # the premise says what all rows of a file are
+UNUSED = ("holdout: ", "previously unused ", "held-out ", " (holdout)")  # the premise says what rows are
 
 
 @dataclass(frozen=True)
@@ -60,16 +55,19 @@ class GivenPredictions(HeldOutPredictions):
         """
         task, certification = predictions.task, check_certified(study, predictions.task)
         study = study.replace(positive=certification.positive)
-        made = cls(
-            Problem(study, task, task, None, (), ""), Models(), predictions=predictions, baseline=baseline
-        )
+        problem = Problem(study, task, task, np.arange(task.n), (), "")
+        made = cls(problem, Models(), predictions=predictions, baseline=baseline)
         for name, quantity in certification.quantities.items():
             if quantity.needs is not None and predictions.score is None:
                 raise InputError(
                     f"claim={name} is about scores, and there are none: name their column with --score"
                 )
-            if isinstance(quantity, Recall):
-                _check_recall(made, name, quantity)
+            for number in quantity.list_classes(made.problem) if isinstance(quantity, Recall) else ():
+                if not np.any(task.y == number):
+                    raise InputError(
+                        f"claim={name} counts rows of class {task.classes[number]!r}, and there are none: "
+                        "leave it out"
+                    )
             if quantity.weighs or isinstance(quantity, RowError):
                 quantity.check(made.problem)
         check_subgroups(certification.subgroups, task)
@@ -81,12 +79,6 @@ class GivenPredictions(HeldOutPredictions):
         return made
 
     @cached_property
-    def rows(self) -> TestRows:
-        """All rows."""
-        task = self.predictions.task
-        return TestRows(task.X, task.y, task.row_units)
-
-    @cached_property
     def order(self) -> Index:
         """Positions of the units, in no order that was drawn."""
         return np.arange(self.predictions.task.n_units)
@@ -95,13 +87,6 @@ class GivenPredictions(HeldOutPredictions):
     def drawn(self) -> bool:
         """Whether the order of the units was drawn."""
         return False
-
-    @property
-    def weights(self) -> Values:
-        """The weights of the rows, (rows,)."""
-        weights = self.predictions.task.weighting.named
-        assert weights is not None
-        return weights
 
     @property
     def constants(self) -> Sequence[float]:
@@ -219,17 +204,6 @@ class GivenPredictions(HeldOutPredictions):
         compared = compare_rows(self, *map(self.measure_loss, labels))
         method = BETTING if self.problem.has_losses else COUNTS
         return max(0.0, -bound_difference(compared.differences, claim.delta, method, drawn=False))
-
-
-def _check_recall(held: GivenPredictions, name: str, recall: Recall) -> None:
-    """Raise InputError if no row is of a class whose recall is claimed."""
-    task = held.problem.task
-    for number in recall.list_classes(held.problem):
-        if not np.any(task.y == number):
-            raise InputError(
-                f"claim={name} counts rows of class {task.classes[number]!r}, and there are none: leave it "
-                "out"
-            )
 
 
 def reword(text: str) -> str:

@@ -33,22 +33,8 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from ckcv_ray.claims.judged import HeldOutPredictions
-from ckcv_ray.claims.quantity import (
-    SAME_RATE,
-    Claim,
-    Counts,
-    Need,
-    Quantity,
-    Shares,
-    bound_count,
-)
-from ckcv_ray.claims.recalls import (
-    ChosenCutOff,
-    Requirable,
-    Sensitivity,
-    Specificity,
-    share_recalls,
-)
+from ckcv_ray.claims.quantity import SAME_RATE, Claim, Counts, Need, Quantity, Shares, bound_count
+from ckcv_ray.claims.recalls import ChosenCutOff, Requirable, Sensitivity, Specificity, share_recalls
 from ckcv_ray.claims.rules import CutOff, Rule, orient_scores
 from ckcv_ray.core.bounds.binomial import MAX_ROWS, clopper_pearson, find_fewest_rows, find_first
 from ckcv_ray.core.quantities import BINARY_RECALLS, SHARE, argument, register_quantity
@@ -111,11 +97,6 @@ class FixedSequence:
         """With which probability the statement holds, and what is said at the chosen threshold besides."""
         return f"jointly with probability at least {format_level(2 * self.delta)}"
 
-    @property
-    def rates(self) -> list[float]:
-        """The shares of wrong rows at the chosen threshold, as they were counted."""
-        return [wrong / max(1, rows) for wrong, rows in zip(*self.chosen[1:], strict=True)]
-
     def bound(self, counted: Tally, copies: int = 0) -> list[float]:
         """Return the bounds on the shares of wrong rows; ``copies`` of the rows are not counted."""
         each = self.delta / len(counted.rows)
@@ -132,21 +113,6 @@ class FixedSequence:
     def _passes(self, shares: Sequence[float]) -> bool:
         return self.risk(shares) <= self.most
 
-    def count_needed(self) -> int | None:
-        """Return how many rows prove it if as many are wrong; None if very many do not."""
-        rows = self.chosen.rows
-        if not sum(rows) or not self._passes(self.rates):
-            return None
-
-        def passes(n: int) -> bool:
-            of_first = int(rows[0] / sum(rows) * n)
-            sizes = (of_first, n - of_first)[: len(rows)]
-            wrong = [ceil(rate * size) for rate, size in zip(self.rates, sizes, strict=True)]
-            return self._passes(clopper_pearson(wrong, list(sizes), self.delta / len(sizes)).tolist())
-
-        needed = find_first(passes, 1, MAX_ROWS)
-        return needed if needed < MAX_ROWS else None
-
     def explain(self, quantity: Quantity, n: int, kinds: Sequence[str]) -> str:
         """Return why no test passes, and how many rows a proof may take, as the end of a sentence.
 
@@ -160,15 +126,26 @@ class FixedSequence:
         """
         if self.passed:
             return ""
-        counted = " and ".join(
-            f"{wrong:,} of {rows:,} {kind}" for wrong, rows, kind in zip(*self.chosen[1:], kinds, strict=True)
-        )
-        measured, proven = map(self.risk, (self.rates, self.bound(self.chosen)))
+        _, wrong, rows = self.chosen
+        rates = [one / max(1, of) for one, of in zip(wrong, rows, strict=True)]
+
+        def passes(rows_in_all: int) -> bool:
+            of_first = int(rows[0] / sum(rows) * rows_in_all)
+            sizes = (of_first, rows_in_all - of_first)[: len(rows)]
+            expected = tuple(ceil(rate * size) for rate, size in zip(rates, sizes, strict=True))
+            return self._passes(self.bound(Tally(0.0, expected, sizes)))
+
+        more, needed = "as measured, more rows alone are not expected to help", MAX_ROWS
+        if sum(rows) and self._passes(rates):
+            needed = find_first(passes, 1, MAX_ROWS)
+        if needed < MAX_ROWS:
+            more = (
+                f"it takes about {format_about(n * needed / sum(rows))} new rows, none of these, {SAME_RATE}"
+            )
+        parts = zip(wrong, rows, kinds, strict=True)
+        counted = " and ".join(f"{one:,} of {of:,} {kind}" for one, of, kind in parts)
+        measured, proven = map(self.risk, (rates, self.bound(self.chosen)))
         share = quantity.format_measured(measured if quantity.at_most else 1 - measured)
-        more = "as measured, more rows alone are not expected to help"
-        if (needed := self.count_needed()) is not None:
-            new = format_about(n * needed / sum(self.chosen.rows))
-            more = f"it takes about {new} new rows, none of these, {SAME_RATE}"
         return (
             f"at the first of {len(self.counts)} thresholds {counted} held-out rows are wrong, which is "
             f"{share} measured, and proves {quantity.side} {quantity.format(proven)}, "
@@ -192,8 +169,7 @@ class Predictive(Quantity):
         """Yield the claim that follows from both recalls, at no delta of its own; see ``Quantity``."""
         pair = [next(recall.claim(held, rule)) for recall in (Sensitivity(), Specificity())]
         recalls, delta = [1 - recall.risk for recall in pair], share_recalls(held.problem)[0]
-        bound = 1 - self.compute(*recalls) if min(recalls) > 0 else None
-        claim = self._begin(held, rule, bound, delta, pair[0].cut_off)
+        claim = self._begin(held, rule, 1 - self.compute(*recalls), delta, pair[0].cut_off)
         lack = "" if min(recalls) > 0 else "nothing is proven for a recall it follows from."
         method = (
             f"from a sensitivity of at least {floor_percent(recalls[0])} and a specificity of at least "
@@ -466,13 +442,14 @@ class AnsweredError(OfAnswered):
         """Yield the claim of the error that is allowed, at the last threshold that passed."""
         tests = self.test(held, rule)
         _, (wrong,), (rows,) = tests.chosen
-        claim = Claim(self, rule.name, tests.prove(held.copies), tests.delta, "", errors=wrong, rows=rows)
+        bound, least = tests.prove(held.copies), tests.least
+        claim = Claim(
+            self, rule.name, bound, tests.delta, "", errors=wrong, rows=rows, least_confidence=least
+        )
         passed = f"{tests.passed} of {len(tests.counts)} thresholds passed in a fixed sequence"
         seen = f"holdout: {wrong} of {rows} previously unused rows answered wrong, Clopper-Pearson; {passed}"
         lack = tests.explain(self, held.problem.all_rows.n, ["answered"])
-        yield self.conclude(
-            replace(claim, least_confidence=tests.least), held, f"{seen}; {tests.jointly}", lack
-        )
+        yield self.conclude(claim, held, f"{seen}; {tests.jointly}", lack)
 
     def foresee(self, problem: Problem) -> Iterator[Need]:
         """Yield how many rows have to be answered; the other half of delta is that of the share answered."""

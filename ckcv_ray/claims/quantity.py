@@ -35,30 +35,13 @@ from ckcv_ray.core.bounds.binomial import (
     find_rows_for_good,
 )
 from ckcv_ray.core.quantities import SHARE_OF_ROWS, Declared, find_quantity, parse_quantity
-from ckcv_ray.errors import (
-    InputError,
-    ceil_percent,
-    cut,
-    floor_percent,
-    format_level,
-    format_percent,
-)
+from ckcv_ray.errors import InputError, ceil_percent, cut, floor_percent, format_level, format_percent
 from ckcv_ray.learners.ensemble import Models
 from ckcv_ray.study.parts import MAX_HALVED_ROWS, Condition, Holdout, parse_condition
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.tables.columns import Label
 from ckcv_ray.tables.task import Task
-from ckcv_ray.validation import (
-    OPTIONAL,
-    Count,
-    Fraction,
-    Limited,
-    Mask,
-    Probability,
-    Stored,
-    Values,
-    quote,
-)
+from ckcv_ray.validation import OPTIONAL, Count, Fraction, Limited, Mask, Probability, Stored, Values, quote
 
 NOTHING = "Nothing can be claimed for"  # begins the sentence of a claim that lacks rows
 METHOD = re.compile(r" \(([^()]*(\([^()]*\)[^()]*)*)\)\.(?= |$)")  # ends the first sentence of a statement
