@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import Field
 from functools import wraps
-from importlib.util import find_spec
 from inspect import Parameter, Signature, signature
 from itertools import chain, count
 from pathlib import Path
@@ -22,8 +21,6 @@ from ckcv_ray.core.options import USUAL_PANEL, Named, options
 from ckcv_ray.engine.backend import choose_backend, reach
 from ckcv_ray.errors import InputError, StoreError
 from ckcv_ray.learners.base import ANY
-from ckcv_ray.learners.sklearn.learner import BOOSTING
-from ckcv_ray.learners.sklearn.spec import BOOSTERS
 from ckcv_ray.storage.files import STUDY, open_files
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.study.study import AnyStudy, Execution, Procedure, Study, list_parts, read_toml
@@ -155,23 +152,6 @@ def find_run_id(folder: str) -> str | None:
     return None
 
 
-def check_run_place(out: str | None) -> str | None:
-    """Check the path or address of a run folder, and that a run can be written to a path.
-
-    A store is not asked before the study and the table are known to be good.
-
-    Raises:
-        InputError: it is neither, or cannot be written.
-        StoreError: there is something else.
-    """
-    if out is None:
-        return None
-    path = check_out(out)
-    if not is_address(path) and not (files := RunFolder(path).files).exists(STUDY):
-        files.check_writable()
-    return path
-
-
 def check_out(out: str) -> str:
     """Check the path or address of a run folder, and return it in its shortest form.
 
@@ -193,6 +173,23 @@ def check_out(out: str) -> str:
             "s3://bucket/runs/x"
         )
     return str(path)
+
+
+def check_run_place(out: str | None) -> str | None:
+    """Check the path or address of a run folder, and that a run can be written to a path.
+
+    A store is not asked before the study and the table are known to be good.
+
+    Raises:
+        InputError: it is neither, or cannot be written.
+        StoreError: there is something else.
+    """
+    if out is None:
+        return None
+    path = check_out(out)
+    if not is_address(path) and not (files := RunFolder(path).files).exists(STUDY):
+        files.check_writable()
+    return path
 
 
 OUT = make_option("Run folder to write, or s3://bucket/x.", "named after the table", check=check_run_place)
@@ -260,8 +257,7 @@ def _parameters(kind: type[AnyStudy | Execution]) -> Iterator[Parameter]:
     offered = {slot: list_offered(slot, kind) for slot in getattr(kind, "slots", ())}
     for slot, choices in offered.items():
         if len(choices) > 1:
-            names = ", ".join(_name_part(name, part) for name, part in choices.items())
-            text, default = SLOT_HELP[slot].format(names), next(iter(choices))
+            text, default = SLOT_HELP[slot].format(", ".join(choices)), next(iter(choices))
             yield _parameter(slot, str, text, default, SLOT_PANELS.get(slot))
     parts = [part for choices in offered.values() for part in choices.values()]
     first: dict[str, tuple[str, Field[object]]] = {}
@@ -283,12 +279,6 @@ def show_default(field: Field[object]) -> str | None:
     if text is not None or field.default in ((), "", None, False):
         return text
     return ",".join(map(str, field.default)) if isinstance(field.default, tuple) else str(field.default)
-
-
-def _name_part(name: str, part: Any) -> str:
-    """Return the name of a part as ``--help`` shows it, with what has to be installed for it."""
-    lacking = part in BOOSTING and find_spec(BOOSTERS[part.spec["class"]]) is None
-    return f"{name} (not installed)" if lacking else name
 
 
 def _parameter(

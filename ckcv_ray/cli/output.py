@@ -43,7 +43,7 @@ def keep_results_apart() -> Iterator[None]:
     that runs one command it goes on to its end, so that nothing printed later follows the results.
     """
     before = sys.stdout
-    if before is None or _results:
+    if _results:
         yield
         return
     before.flush()
@@ -53,11 +53,8 @@ def keep_results_apart() -> Iterator[None]:
     kept = (
         os.fdopen(os.dup(STDOUT), "w", encoding=before.encoding, errors=before.errors) if is_ours else before
     )
-    try:
-        os.dup2(STDERR, STDOUT)
-    except OSError:  # it was closed
-        os.dup2(os.open(os.devnull, os.O_WRONLY), STDOUT)
-    sys.stdout = sys.stderr or os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
+    os.dup2(STDERR, STDOUT)
+    sys.stdout = sys.stderr
     _results.append(kept)
     try:
         yield
@@ -123,15 +120,11 @@ def open_closed_streams() -> None:
 
     What is written to standard output then fails, as to a full disk; messages are dropped.
     """
-    for number, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:
-            with suppress(OSError):  # closed by now, if it ever was open
-                os.close(number)
-            descriptor = os.open(os.devnull, os.O_WRONLY if name == "stderr" else os.O_RDONLY)
-            if descriptor != number:
-                os.dup2(descriptor, number)
-                os.close(descriptor)
-            setattr(sys, name, os.fdopen(number, mode, closefd=False))
+            opened = os.open(os.devnull, os.O_WRONLY if name == "stderr" else os.O_RDONLY)
+            os.dup2(opened, number)
+            setattr(sys, name, os.fdopen(number, "r" if name == "stdin" else "w", closefd=False))
 
 
 def show(content: Mapping[str, object], text: str, as_json: bool) -> None:

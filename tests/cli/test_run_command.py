@@ -18,7 +18,7 @@ from learner_contract import same_files
 from pyarrow import parquet
 
 from ckcv_ray import load_run
-from ckcv_ray.cli.options import IN_JOB, check_run_place, choose_folder
+from ckcv_ray.cli.options import IN_JOB, check_out, choose_folder
 from ckcv_ray.errors import InputError
 from ckcv_ray.storage.folder import RunFolder
 
@@ -236,7 +236,7 @@ def test_what_is_there_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def test_a_job_must_name_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(IN_JOB, "{}")
-    for name in (lambda: choose_folder("a.csv", "run", "0" * 12), lambda: check_run_place("a_run")):
+    for name in (lambda: choose_folder("a.csv", "run", "0" * 12), lambda: check_out("a_run")):
         with pytest.raises(InputError, match="out='a_run' is relative to the job's copy"):
             name()
 
