@@ -17,7 +17,7 @@ from ckcv_ray.errors import StoreError
 from ckcv_ray.learners.base import Predicted
 from ckcv_ray.records.judged import HELD_OUT, list_held_out_columns
 from ckcv_ray.reports.figures import draw_performance
-from ckcv_ray.reports.render import make_markdown, make_page, read_judged
+from ckcv_ray.reports.render import make_page, read_judged
 from ckcv_ray.runs import judged as judging
 from ckcv_ray.runs.judged import make_bins
 from ckcv_ray.runs.result import compute_probabilities
@@ -124,14 +124,6 @@ def test_related_rows_are_refused_intervals_with_the_reason(
     assert f"not judged: {reason}" in result.summary(details=True)
     assert f"Verdict: not judged: {reason}" in make_page(finished(kind))
     assert "the mean is" not in result.summary(details=True)
-
-
-def test_learners_without_probabilities_are_told_which_have_them(finished: Finished) -> None:
-    result, said = load_run(finished("held")), "the models give no probabilities; those of constant, "
-    assert (judging.calibrate(result), result.to_json()["calibration"]) == (None, None)
-    assert "calibrat" not in result.summary()
-    for text in (result.summary(details=True), make_page(finished("held")), make_markdown(finished("held"))):
-        assert text.count(said) == 1
 
 
 def test_the_column_that_decides_is_important_and_another_is_not() -> None:
