@@ -122,6 +122,16 @@ def test_groups_count_by_their_rows_up_to_a_size_that_was_named() -> None:
         judge(y, predicted, groups=groups, largest_group=30)
 
 
+def test_a_cut_off_is_chosen_by_scores_for_what_is_required() -> None:
+    y, _, score = draw()
+    made = judge(y, score=score, positive="sick", require="sensitivity>=0.7", claim="sensitivity,specificity")
+    assert [claim.name for claim in made.claims] == [
+        "sensitivity (recall of 'sick')",
+        "specificity (recall of 'well')",
+    ]
+    assert made.claims[0].risk <= 0.3
+
+
 def test_a_file_of_one_class_proves_its_recall_and_the_error() -> None:
     y, predicted = np.repeat("sick", 60), WORDS[(np.arange(60) > 4).astype(int)]
     error, recall = judge(y, predicted, positive="sick", claim="error,sensitivity").claims
