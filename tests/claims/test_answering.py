@@ -12,6 +12,7 @@ from ckcv_ray import Certified, InputError, Study, Task
 from ckcv_ray.claims.predictive import AnsweredError, FixedSequence, Tally, fix_thresholds
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.core.bounds.binomial import clopper_pearson
+from ckcv_ray.errors import ceil_percent
 from ckcv_ray.runs.result import bound_error, mark_rows
 from ckcv_ray.study.problem import Problem
 
@@ -50,8 +51,9 @@ def test_what_it_takes_is_said_where_nothing_passes():
         return make_tests(*counts).explain(AnsweredError(), 400, ["answered"])
 
     said = explain((1.0, 2, 60))
-    assert "2 of 60 answered held-out rows are wrong, which is 3.33 % measured, and proves at most" in said
-    assert "new rows, none of these, assuming the same error rate" in said
+    proven = ceil_percent(clopper_pearson(2, 60, 0.025))
+    assert "2 of 60 answered held-out rows are wrong, which is 3.33 % measured" in said
+    assert f"proves at most {proven}, not 5.00 %" in said
     assert "it takes about 4,700 new rows" in said  # of which 60 in 400 are answered
     assert any(clopper_pearson(ceil(n / 30), n, 0.025) <= 0.05 for n in range(698, 713))
     for counts in ((1.0, 10, 60), (1.0, 4999, 100_000), (0.9, 0, 0)):  # too many, as good as, none

@@ -9,7 +9,6 @@ from conftest import blobs
 from forgery import column
 
 from ckcv_ray import Result
-from ckcv_ray.claims.certificate import Certificate
 from ckcv_ray.claims.certify import certify
 from ckcv_ray.claims.judged import HeldOutPredictions
 
@@ -60,9 +59,3 @@ def test_a_certificate_that_contradicts_itself_or_its_study_is_refused(result, f
     assert json.loads(json.dumps(read_again(finished, result).to_json())) == finished
     with pytest.raises(ValueError, match=messages):
         read_again(finished | changed(finished), result)
-
-
-def test_a_certificate_without_one_of_its_fields_is_refused(finished):
-    for name in finished:
-        with pytest.raises(ValueError, match=f"^{name}"):
-            Certificate.from_json({key: value for key, value in finished.items() if key != name})

@@ -15,12 +15,10 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 from samples import cloud, clouds, lattice, visits
-from scipy.stats import beta
 from studies import SERIAL, SMALL, STUDIES
 
 from ckcv_ray import evaluate, run
-from ckcv_ray.core.bounds import betting, binomial
-from jobs import check_certificate, independent_betting, independent_bounds
+from jobs import check_certificate
 
 ROOT = Path(__file__).resolve().parents[2]
 NAMES = (
@@ -43,7 +41,6 @@ MORE = {  # what no golden study has: repeated rows of groups, claims by class w
     "weighted, repeats": (WEIGHTED, lattice(120)),
     "required value": (HELD.replace(require="npv:0.05>=0.9", claim="npv:0.02"), cloud(240)),
     "usual settings": (TREE, lattice(90)),
-    "usual settings but one": (TREE.replace(param=("max_depth=1,2",)), lattice(90)),
     "settings that are listed": (LINEAR.replace(param=("C=0.1,1,10",)), lattice(90)),
     "positions": (
         BY_ORDER.replace(holdout_share=0.6, claim=("refit", "vote", "sensitivity", "specificity")),
@@ -52,8 +49,6 @@ MORE = {  # what no golden study has: repeated rows of groups, claims by class w
     "positions of pairs": (BY_ORDER.replace(claim=("refit", "auc")), lattice(90)),
     "better": (COMPARED, lattice(120)),
     "better, groups": (COMPARED, visits(120)),
-    "better, repeats in groups": (COMPARED, visits(90)),
-    "better than the winner's own": (COMPARED.replace(claim="better:svm,better:tree"), lattice(90)),
     "betting, rows held out": (ONE_SETTING.replace(k=(3,), certify="holdout"), visits(300)),
     "every split": (ONE_SETTING.replace(k=(3,), n_splits=100), cloud(6)),
 }
@@ -185,16 +180,6 @@ def test_what_is_forged_differs(
     assert (code, "DIFFERS" in said) == (1, True), said
 
 
-def test_groups_held_out_from_another_learner_are_not_known(tmp_path: Path, check: Check) -> None:
-    study = places.make_study(learner="constant", k=(3,), n_splits=2, certify="holdout")
-    X, y, groups = visits(120)
-    run(study, X, y, tmp_path / "run", SERIAL, groups=groups)
-    assert check(tmp_path / "run")[0] == 0
-    (tmp_path / "run" / "judged.parquet").unlink()
-    code, said = check(tmp_path / "run")
-    assert (code, "the loss of held-out groups by refit, which is not stored" in said) == (2, True)
-
-
 @pytest.mark.parametrize(
     ("name", "code", "words"),
     [
@@ -217,49 +202,6 @@ def test_an_evaluation_that_the_log_lacks_is_not_known(folder: Folder, tmp_path:
         rewrite(part, lambda rows: rows.clear() if len(rows) < 3 else rows.__delitem__(slice(0, 2)))
     code, said = check(out)
     assert (code, "not known: candidates: KeyError" in said) == (2, True)
-
-
-# The bounds, against the package's
-
-
-@pytest.mark.parametrize("copies", [0, 3])
-@pytest.mark.parametrize("m", [3, 30])
-def test_the_bounds_of_held_out_losses_are_those_of_the_package(m: int, copies: int) -> None:
-    rng = np.random.default_rng(m)
-    for units, shares in (
-        (rng.beta(0.8, 5, m), None),
-        (rng.beta(0.8, 5, m), rng.random(m)),
-        (np.ones(m), None),
-    ):
-        mine = independent_betting.bound_held(units, 0.0125, copies, shares)
-        assert mine == pytest.approx(betting.bound_losses(units, 0.0125, shares, copies), rel=1e-9)
-
-
-@pytest.mark.parametrize("delta", [0.05, 1e-6, 1e-30, 0.6])
-@pytest.mark.parametrize("m", [1, 2, 20, 133, 700])
-def test_the_bounds_of_counts_are_those_of_the_package(m: int, delta: float) -> None:
-    x = np.arange(m + 1)
-    assert np.allclose(
-        independent_bounds.bound_count(x, m, delta), binomial.clopper_pearson(x, m, delta), 1e-12, 0
-    )
-    v = np.full(m + 1, 0.3)
-    expected = binomial.stevens(x, m, v, delta)
-    assert np.allclose(independent_bounds.bound_count(x, m, delta, v), expected, 1e-9, 1e-15)
-
-
-@pytest.mark.parametrize(("m", "delta"), [*product([3, 10, 40, 150], [0.05, 1.7e-4, 1e-9])])
-def test_the_tables_that_may_be_averaged_are_those_of_the_package(m: int, delta: float) -> None:
-    mine = independent_bounds.find_table(m, delta)
-    A = np.ones(m + 1) if mine is None else mine
-    assert np.allclose(A, binomial.make_safe_table(m, delta), 1e-10, 0)
-    covered = independent_bounds.cover(binomial.make_safe_table(m, delta))
-    assert np.allclose(covered, betting.make_concave_table(m, delta), 1e-12, 0)
-    totals = [m // 3, m // 2]
-    mine = independent_bounds.bound_safe(totals, m, delta, shares=True)
-    assert mine == pytest.approx(betting.average_safe(totals, m, delta), rel=1e-10)
-    for total in (*totals, m / 7, m - 0.25):
-        value = beta.ppf(1 - delta, total + 1, m - total)
-        assert independent_bounds.value_loss(total, m, delta) == pytest.approx(value, rel=1e-9)
 
 
 # What it is made of
