@@ -76,7 +76,8 @@ class JudgedPart(NamedTuple):
         try:
             predicted = self.predict(X)
             label = predicted.label
-            sound = label.shape == (len(X),) and (not n_classes or label.max(initial=0) < n_classes)
+            if label.shape != (len(X),) or (n_classes and label.max(initial=0) >= n_classes):
+                raise ValueError("it predicts what is no class of it")
             given = Outputs(rank=predicted.score)
             if len(self.models) == 1:
                 given = self.models[0].predict_outputs(X, needs) if needs else Outputs()
@@ -87,8 +88,6 @@ class JudgedPart(NamedTuple):
             raise StoreError(
                 f"a stored model cannot classify rows of its table ({cut(str(error))}): see {SEE}"
             ) from None
-        if not sound:
-            raise StoreError(f"a stored model predicts what is no class of its table: see {SEE}")
         return given._replace(label=label)
 
     def sample(self, most: int, draws: np.random.Generator) -> "JudgedPart":
