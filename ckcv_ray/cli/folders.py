@@ -66,28 +66,25 @@ def status(folder: Folder, details: DetailsFlag = False, as_json: JsonFlag = Fal
 
 
 def _describe_unfinished(folder: RunFolder, queue: Queue) -> tuple[dict[str, Any], str]:
-    at, problem = queue.progress(), queue.problem
-    counts = {name: getattr(at, name) for name in ("planned", "computed", "dropped", "failed")}
-    command = f"ckcv {problem.asked.command} command"
-    state = f"resume it with the same {command}, unless it is running on another machine"
-    if folder.files.lock.busy:
-        state = "it is running"
-    done = f"is not finished: {at.computed:,} of {at.planned:,} evaluations computed"
-    content: dict[str, Any] = {"run_id": problem.run_id, "state": "unfinished", "evaluations": counts}
-    if problem.scores:
-        del counts["dropped"]
-        return content, f"procedure {problem.run_id} {done}, {at.failed:,} failed\n{state}"
-    execution, leading = folder.execution(), "no complete candidate"
-    content |= {"fits": execution.get("fits"), "not_converged": at.not_converged}
-    content["seconds"] = execution.get("seconds")
+    at, problem, execution = queue.progress(), queue.problem, folder.execution()
+    content: dict[str, Any] = {
+        "run_id": problem.run_id,
+        "state": "unfinished",
+        "evaluations": {name: getattr(at, name) for name in ("planned", "computed", "dropped", "failed")},
+        "fits": execution.get("fits"),
+        "not_converged": at.not_converged,
+        "seconds": execution.get("seconds"),
+    }
+    done = f"{at.computed:,} of {at.planned:,} evaluations computed, {at.dropped:,} dropped"
+    lines = [f"run {problem.run_id} is not finished: {done}, {at.failed:,} failed"]
     if at.best is not None:
         best, l_ms = at.best
         content |= {"setting": dict(best.setting), "k": best.k, "l_ms": l_ms}
-        leading = f"{best}, L_MS {ceil_percent(l_ms)}"
-    return content, (
-        f"run {problem.run_id} {done}, {at.dropped:,} dropped, {at.failed:,} failed\n"
-        f"best so far: {leading}\n{state}"
-    )
+        lines.append(f"best so far: {best}, L_MS {ceil_percent(l_ms)}")
+    resume = f"resume it with the same ckcv {problem.asked.command} command"
+    running = folder.files.lock.busy
+    lines.append("it is running" if running else f"{resume}, unless it is running on another machine")
+    return content, "\n".join(lines)
 
 
 class ListedRun(NamedTuple):
