@@ -226,10 +226,3 @@ def test_the_share_held_out_and_the_least_rows_are_as_told() -> None:
     assert pytest.approx(1 / 3, abs=0.01) == THIRD
     assert all("a third" in texts()[one] for one in ("README.md", "docs/guides/which_number.md"))
     assert MIN_ROWS == 6
-
-
-def test_the_readme_names_the_jobs_that_set_up_and_run() -> None:
-    readme = (ROOT / "README.md").read_text()
-    for job in ("demo", "check"):
-        assert f"$ ./jobs/{job}\n" in readme
-        assert 'source "$(dirname "$0")/environment"' in (ROOT / "jobs" / job).read_text()
