@@ -503,23 +503,17 @@ def read_labels(columns: pa.Table, target: str, answer: str = "") -> pa.ChunkedA
         if name is not None:
             counts[name][text] += count
     several = [ways for ways in counts.values() if len(ways) > 1]
-    if not several:
-        return _type_as_written(cells)
-    if answer == APART:
-        return cells.values
-    if not answer:
+    if several and not answer:
         raise InputError(
             f"the target {target!r} has {describe_ways(several, 'label')}: say --labels join if they are "
             "one class, --labels apart if each is one of its own, or write them alike"
         )
-    called = {name: min(ways, key=lambda text: (-ways[text], text)) for name, ways in counts.items()}
-    labels = pa.array([called.get(name) for name in classes], pa.string()).take(pa.array(codes))
-    joined = columns.set_column(columns.column_names.index(target), target, labels)
-    return _type_as_written(Cells.of(joined, target))
-
-
-def _type_as_written(cells: Cells) -> pa.ChunkedArray:
-    """Return labels as what they are together, such as whole numbers; as text unless each is written so."""
+    if several and answer == APART:
+        return cells.values
+    if several:
+        called = {name: min(ways, key=lambda text: (-ways[text], text)) for name, ways in counts.items()}
+        labels = pa.array([called.get(name) for name in classes], pa.string()).take(pa.array(codes))
+        cells = Cells.of(columns.set_column(columns.column_names.index(target), target, labels), target)
     if cells.written and not is_text(cells.typed.type):
         values, _ = list_distinct(cells.encoded)
         pairs = zip(values, cells.typed.to_pylist(), strict=False)  # an empty cell is the last value

@@ -427,8 +427,8 @@ class Task:
             InputError: it is not the schema of these columns, or they are not those of a task.
         """
         labels = "" if roles.numbers else APART
-        of_text = roles.split_by is not None and is_text(columns[roles.split_by].type)
-        categories = (roles.split_by,) if of_text and roles.split_by is not None else ()
+        split_by = [] if roles.split_by is None else [roles.split_by]
+        categories = [name for name in split_by if is_text(columns[name].type)]
         asked = DeclaredTypes(categories, labels=labels, keep_values=provenance.keep_values)
         task = _from_table(columns, roles, asked, schema, salt)
         units = task.units if question is None else replace(task.units, question=question)

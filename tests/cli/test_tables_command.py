@@ -146,4 +146,4 @@ def test_every_command_says_what_a_table_was_read_as(ckcv: Command, tmp_path: Pa
             assert (code in (0, 6), "UTF-8" in said) == (True, False), said
         assert ckcv("verify", run, "--table", learned)[0] == 0
     code, _, said = ckcv("predict", run, new, "--encoding", "no-such")
-    assert (code, "--encoding 'no-such': expected one of text that Python knows" in said) == (2, True)
+    assert (code, "as csv: unknown encoding: no-such" in said) == (2, True)
