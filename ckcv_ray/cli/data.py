@@ -36,7 +36,7 @@ from ckcv_ray.tables.questions import MAX_SURVEYED, list_row_numbers, survey
 from ckcv_ray.tables.read import AS_IT_IS, Reading, check_place
 from ckcv_ray.tables.roles import GapWords, Roles, split_names
 from ckcv_ray.tables.task import Task, TestRows, join_copies, make_test_rows
-from ckcv_ray.validation import quote
+from ckcv_ray.validation import check_choice
 
 SOURCES = (
     "Table: .csv, .tsv, .txt or .dat (also .gz, .bz2, .zst), .parquet, .feather, .xlsx, .npz (arrays X and "
@@ -58,13 +58,6 @@ def check_source(source: str | None) -> str | None:
     if source is not None and not is_named(source):
         check_place(source)
     return source
-
-
-def check_thousands(mark: str) -> str:
-    """Return a mark between thousands, or ""; refuse any other than a comma and a point."""
-    if mark not in ("", ",", "."):
-        raise InputError(f"thousands={quote(mark)}: expected a comma or a point")
-    return mark
 
 
 DATA = make_argument("DATA", SOURCES, check_source)
@@ -137,7 +130,13 @@ def _read_stdin(reading: Reading) -> pa.Table:
             raise InputError(name(str(error))) from None
 
 
-THOUSANDS = make_option("Mark between thousands: , or .", "as the numbers tell", READING, check_thousands, "")
+THOUSANDS = make_option(
+    "Mark between thousands: , or .",
+    "as the numbers tell",
+    READING,
+    lambda mark: mark and check_choice("thousands", mark, (",", ".")),
+    "",
+)
 
 
 def declare_types(

@@ -311,11 +311,11 @@ def limit_time(study: Study, budget: str | None) -> Study:
 
 
 def _run(work: Work, out: str, execution: Execution, yes: bool, budget: str | None) -> Result:
-    folder, new = RunFolder(out), budget  # the latter is None where the search has its effort
+    folder, limited = RunFolder(out), budget is not None
     if budget is not None and (effort := folder.effort(work.problem)) is not None:
         kept = f"{out} has the effort of its study, {pluralize(effort, 'evaluation')}"
         say(f"{kept}: --budget {budget} is for a new run")
-        new = None
+        budget = None
     if (result := find_result(work._replace(folder=out))) is not None:  # messages name it as the user did
         say(f"{out} already holds the finished run of this study: showing its result")
         return result
@@ -329,13 +329,13 @@ def _run(work: Work, out: str, execution: Execution, yes: bool, budget: str | No
     _say_cautions(work.problem)
     with say_what_is_saved(out) as signals:
         with signals:
-            seconds = 0.0 if new is None else parse_seconds("budget", new)
+            seconds = 0.0 if budget is None else parse_seconds("budget", budget)
             expected = forecast.estimate(work.problem, seconds, execution.fit_timeout)
         if signals.stop():
             raise KeyboardInterrupt
-        if new is not None:
-            work, expected = _allow_effort(work, execution, expected, new)
-        _confirm(expected, execution, yes, limited=budget is not None)
+        if budget is not None:
+            work, expected = _allow_effort(work, execution, expected, budget)
+        _confirm(expected, execution, yes, limited)
         with signals, Display(console) as display:
             return compute(work._replace(expected=expected, listen=display, stop=signals.stop), execution)
 
