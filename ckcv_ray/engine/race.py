@@ -110,7 +110,7 @@ class RaceQueue(Queue):
 
     def candidates(self) -> pa.Table:
         """Return the table of candidates."""
-        return make_candidate_table(self.problem, self.selection, self.ledger.estimate_totals())
+        return make_candidate_table(self.problem, self.selection, lambda size: self.ledger.totals(size, True))
 
     def leaders(self) -> list[Leader]:
         """Return the winner, if there is one, and the leaders of the fold sizes that are reported."""

@@ -6,7 +6,7 @@ a beaten candidate covers only the shortest prefix of splits that proves it beat
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import inf, nan
 from typing import Any
 
@@ -79,17 +79,19 @@ def list_candidate_columns(problem: Problem) -> pa.Schema:
     return pa.schema([*kinds.items(), *((name, pa.int64()) for name in SIZE_COLUMNS), *FIGURES])
 
 
-def make_candidate_table(problem: Problem, selection: Selection, estimates: dict[int, Totals]) -> pa.Table:
+def make_candidate_table(
+    problem: Problem, selection: Selection, estimates: Callable[[int], Totals]
+) -> pa.Table:
     """Return one row for each candidate, by ascending k, path, step.
 
     Args:
         problem: the problem that was solved.
         selection: the finished selection.
-        estimates: totals on the estimate sets by position of the fold size, each array of shape (n_splits,
-            n_paths, n_steps, columns); -1 where there is none.
+        estimates: gives the totals on the estimate sets of the fold size at a position, (n_splits, n_paths,
+            n_steps, columns); -1 where there is none.
     """
     keys = _keys(problem)
-    verdicts = [_verdict(problem, selection, j, estimates.get(j)) for j in range(len(problem.sizes))]
+    verdicts = [_verdict(problem, selection, j, estimates(j)) for j in range(len(problem.sizes))]
     exists = _exists(problem)
     for name, kind in FIGURES:
         values = np.concatenate([verdict[name][exists] for verdict in verdicts])
@@ -152,8 +154,9 @@ def find_best(table: pa.Table, problem: Problem, label: str) -> Leader | None:
     of_learner = pa.array(learners == list(problem.learners).index(label))
     rows = _sort_complete(table.filter(pc.and_(of_learner, pc.is_valid(table["l_ms"])))).slice(0, 1)
     for row in rows.to_pylist():
-        size = next(j for j, size in enumerate(problem.sizes) if size.holds(row["k_first"]))
-        return Leader(row["l_ms"], row["step"], row["path"], size)
+        return Leader(
+            row["l_ms"], row["step"], row["path"], problem.sizes.index(problem.find_size(row["k_first"]))
+        )
     return None
 
 
@@ -232,17 +235,15 @@ def _column(values: NDArray[Any]) -> pa.Array:
     return pa.array([json.dumps(value) for value in values], pa.string())
 
 
-def _verdict(problem: Problem, selection: Selection, j: int, estimates: Totals | None) -> Verdict:
+def _verdict(problem: Problem, selection: Selection, j: int, estimates: Totals) -> Verdict:
     """Return one size's outcomes, judged against the winner, or against the size's own best if reported."""
-    winner, separate = selection.winner, j in selection.own
+    winner, separate, every = selection.winner, j in selection.own, problem.study.search.exhaustive
     judge = selection.leaders[j] if separate else winner
-    verdict = _judge_size(selection, j, judge, keep_all=problem.study.search.exhaustive)
-    if estimates is not None:
-        units = problem.units(Stage.ESTIMATE, j)
-        at = (judge.path, judge.step, judge.size) if judge is not None else None
-        for p, s in np.argwhere(np.all(estimates >= 0, axis=(0, -1))).tolist():
-            if problem.study.search.exhaustive or (p, s, j) == at:
-                verdict["l_ee"][p, s] = problem.criterion.compute_l_ee(estimates[:, p, s], units)
+    verdict = _judge_size(selection, j, judge, keep_all=every)
+    for p, s in np.argwhere(np.all(estimates >= 0, axis=(0, -1))).tolist():
+        if every or (judge is not None and (p, s, j) == (judge.path, judge.step, judge.size)):
+            units = problem.units(Stage.ESTIMATE, j)
+            verdict["l_ee"][p, s] = problem.criterion.compute_l_ee(estimates[:, p, s], units)
     leader = selection.leaders[j]
     if leader is not None and (separate or leader == winner):
         verdict["state"][leader.path, leader.step] = "winner" if leader == winner else "reported"

@@ -139,13 +139,6 @@ class Ledger:
             found.append(some)
         return np.concatenate(found)
 
-    def estimate_totals(self) -> dict[int, Kept]:
-        """Return the totals on the estimate sets, by position of the fold size, if there are any.
-
-        Each is of shape (n_splits, n_paths, n_steps, n_totals), and ABSENT where there is no record.
-        """
-        return {size: self._kept[True, size][..., :-2] for estimate, size in sorted(self._kept) if estimate}
-
     def known(self, size: int, estimate: bool = False) -> NDArray[np.bool_]:
         """Return which evaluations of a stage and fold size have a record, (n_splits, n_paths, n_steps)."""
         return np.asarray(self._view(estimate, size)[..., -1] != NO_RECORD)

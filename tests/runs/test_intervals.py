@@ -117,7 +117,7 @@ def test_bbc_of_lines_that_fail_is_of_the_others_and_of_none_if_all_do():
     [
         ({}, "bbc", "interval=bbc: evaluate with interval=bbc"),
         ({"measure": "auc", "resampling": "holdout:0.3"}, "", "this study has no interval: name one"),
-        ({"measure": "auc", "resampling": "holdout:0.3"}, "clopper_pearson", "not auc"),
+        ({"measure": "auc", "resampling": "holdout:0.3"}, "clopper_pearson", "not for holdout and auc"),
     ],
 )
 def test_an_interval_that_was_not_asked_for_is_refused(options, name, words):
