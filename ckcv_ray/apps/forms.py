@@ -86,10 +86,8 @@ class FilledItem(NamedTuple):
     @property
     def state(self) -> str:
         """Who has filled it, or has to."""
-        if self.is_open and self.found:
-            return "filled in part by the run; a person has to complete it"
         if self.is_open:
-            return "for a person to fill"
+            return "for a person to complete"
         by = [name for name, part in (("the run", self.found), ("a person", self.answer)) if part]
         return f"filled by {' and '.join(by)}" if by else "the run has nothing to say here"
 

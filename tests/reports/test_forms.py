@@ -95,8 +95,7 @@ def test_answers_are_shown_and_close_items(filled: forms.FilledForm) -> None:
     states = {item.item.number: item.state for item in filled.items}
     assert states["1"] == "filled by the run and a person"
     assert states["3a"] == "filled by a person"
-    assert states["3b"] == "for a person to fill"
-    assert states["2"] == "filled in part by the run; a person has to complete it"
+    assert states["3b"] == states["2"] == "for a person to complete"
     assert states["12a"] == "filled by the run"
     markdown, page = forms.render_form(filled, ".md").decode(), forms.render_form(filled, ".html").decode()
     assert "* A \\*title\\*.\n* Its second paragraph." in markdown
