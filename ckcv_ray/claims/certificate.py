@@ -351,7 +351,9 @@ class Certificate(Compared, Stored):
             held, units, unit = self.groups["held"], self.groups["count"], "group"
         alone = (first, *(claim for claim in others if claim.gate is not None))
         said = [caution for claim in alone if (caution := self.doubt(claim))]
-        said += describe_giveaways(self.giveaways or ())
+        if self.giveaways:
+            listed = ", ".join(cut_list([cut(repr(name), MAX_OF_LABEL) for name in self.giveaways], "more"))
+            said.append(f"Columns that give the target away, unless known for a new row: {listed}.")
         said += self.describe_guesses()
         said += self.describe_constants()
         said += describe_held_share(held, units, unit)
@@ -413,12 +415,6 @@ def describe_equal_rows(repeats: int, rows: int, independent: bool = True) -> st
     """Say how many rows equal another one, as a clause; with groups, one of another group."""
     another = "another row" if independent else "a row of another group"
     return f"{repeats:,} of {rows:,} rows equal {another} in every column that does not number the rows"
-
-
-def describe_giveaways(names: Sequence[str]) -> list[str]:
-    """Return a list of one sentence about columns that give the target away; empty if there are none."""
-    listed = ", ".join(cut_list([cut(repr(name), MAX_OF_LABEL) for name in names], "more"))
-    return [f"Columns that give the target away, unless known for a new row: {listed}."] if names else []
 
 
 def describe_held_share(held: int, units: int, unit: str) -> list[str]:

@@ -221,7 +221,7 @@ class PredictiveValue(Predictive, Requirable):
         if self.find_asked(held.problem) is None:
             yield from super().claim(held, rule)
             return
-        tests = self._test(held, rule)
+        tests = self.test(held, rule)
         claim = self._begin(held, rule, tests.prove(held.copies), tests.delta, tests.least)
         _, (missed, flagged), (positives, negatives) = tests.chosen
         label, second = held.problem.task.classes[:: -1 if held.problem.positive else 1]
@@ -236,15 +236,28 @@ class PredictiveValue(Predictive, Requirable):
 
     def choose_cut_off(self, held: HeldOutPredictions, rule: Rule) -> ChosenCutOff:
         """Return the cut-off of the last test that passed."""
-        tests = self._test(held, rule)
+        tests = self.test(held, rule)
         if tests.passed:
             cut_off = CutOff(tests.chosen.threshold, held.problem.positive)
             return ChosenCutOff(cut_off, n_tested=len(tests.counts))
         lack = f"no cut-off is chosen, since for none the {self.title} that is required is proven."
         return ChosenCutOff(None, lack, n_tested=len(tests.counts))
 
-    def _test(self, held: HeldOutPredictions, rule: Rule) -> FixedSequence:
-        return held.make_once((str(self), rule), lambda: try_cut_offs(held, self, held.predict(rule).score))
+    def test(self, held: HeldOutPredictions, rule: Rule) -> FixedSequence:
+        """Return the tests of the value that the study requires, by a rule's scores; they are made once."""
+        problem, required, y = held.problem, held.problem.required, held.rows.y
+        assert required is not None
+        delta, positive, X, least = held.delta / 2, problem.positive, problem.task.X, required.value
+
+        def make() -> FixedSequence:
+            sets = held.list_unlearned()
+            scores = np.concatenate([member.model.predict(X[rows]).score for member, rows in sets])
+            classes = np.concatenate([problem.task.y[rows] for _, rows in sets])
+            cut_offs = fix_cut_offs(scores, classes, positive, self, least, len(y), delta)
+            counts = count_cut_offs(held.predict(rule).score, y, cut_offs)
+            return FixedSequence(counts, self.find_risk, self.scale(least), delta)
+
+        return held.make_once((str(self), rule), make)
 
     def foresee(self, problem: Problem) -> Iterator[Need]:
         """Yield how many rows a required value takes, of which as many are positive as in the table."""
@@ -332,18 +345,6 @@ class Precision(Quantity):
         yield self.need(problem, of=" classified as positive", share=share)
 
 
-def try_cut_offs(held: HeldOutPredictions, predictive: PredictiveValue, score: Values) -> FixedSequence:
-    """Return the tests of the value that a study requires, given the scores of the rows held out."""
-    problem, required, y, sets = held.problem, held.problem.required, held.rows.y, held.list_unlearned()
-    assert required is not None
-    delta, positive, X, least = held.delta / 2, problem.positive, problem.task.X, required.value
-    scores = np.concatenate([member.model.predict(X[rows]).score for member, rows in sets])
-    classes = np.concatenate([problem.task.y[rows] for _, rows in sets])
-    cut_offs = fix_cut_offs(scores, classes, positive, predictive, least, len(y), delta)
-    counts = count_cut_offs(score, y, cut_offs)
-    return FixedSequence(counts, predictive.find_risk, predictive.scale(least), delta)
-
-
 def fix_cut_offs(
     score: Values,
     y: Classes,
@@ -408,9 +409,20 @@ class OfAnswered(Quantity):
     share = "answered"
 
     def test(self, held: HeldOutPredictions, rule: Rule) -> FixedSequence:
-        """Return the tests of the rows that a rule answers, which are made once for both."""
-        most = self.find_asked(held.problem)[1]
-        return held.make_once(("answered", rule), lambda: try_thresholds(held, rule, most))
+        """Return the tests of the rows that a rule answers, the most cautious first; made once for both."""
+        (_, most), X, rows = self.find_asked(held.problem), held.problem.task.X, held.rows
+
+        def make() -> FixedSequence:
+            confidence = [  # of each member of F* in the rows of its estimate set
+                Rule(f"member:{member.split}").measure_confidence(held.models, X[unlearned])
+                for member, unlearned in held.list_unlearned()
+            ]
+            thresholds = fix_thresholds(np.concatenate(confidence), len(rows.y), most, held.delta / 2)
+            wrong = held.predict(rule).label != rows.y
+            counts = count_answered(rule.measure_confidence(held.models, rows.X), wrong, thresholds)
+            return FixedSequence(counts, lambda shares: shares[0], most, held.delta / 2)
+
+        return held.make_once(("answered", rule), make)
 
     def find_asked(self, problem: Problem) -> tuple[str, float]:
         """Return the option that says what the error may be."""
@@ -479,19 +491,6 @@ class AnsweredShare(OfAnswered):
         )
         lack = "" if tests.passed else "nothing is proven of their error."
         yield self.conclude(claim, held, f"{seen} together; {tests.jointly}", lack)
-
-
-def try_thresholds(held: HeldOutPredictions, rule: Rule, most: float) -> FixedSequence:
-    """Return the tests of the rows that a rule answers, from the most cautious threshold down."""
-    X, rows, delta = held.problem.task.X, held.rows, held.delta / 2
-    confidence = [  # of each member of F* in the rows of its estimate set
-        Rule(f"member:{member.split}").measure_confidence(held.models, X[unlearned])
-        for member, unlearned in held.list_unlearned()
-    ]
-    thresholds = fix_thresholds(np.concatenate(confidence), len(rows.y), most, delta)
-    wrong = held.predict(rule).label != rows.y
-    counts = count_answered(rule.measure_confidence(held.models, rows.X), wrong, thresholds)
-    return FixedSequence(counts, lambda shares: shares[0], most, delta)
 
 
 def fix_thresholds(confidence: Values, held: int, most: float, delta: float) -> Values:

@@ -108,10 +108,8 @@ class Recall(Quantity):
         delta = of_all / together
         jointly = f"; jointly for the {together} classes with probability at least {format_level(of_all)}"
         for number in self.list_classes(held.problem):
-            label, wrong = (
-                held.problem.task.classes[number],
-                predicted.label[held.order][y == number] != number,
-            )
+            label = held.problem.task.classes[number]
+            wrong = predicted.label[held.order][y == number] != number
             errors, of, n = 0 if chosen.lack else int(np.sum(wrong)), "wrong", len(wrong)
             if guaranteed := chosen.misses[0] == number:
                 errors, of = chosen.misses[1], "may be missed by the cut-off chosen"

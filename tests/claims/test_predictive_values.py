@@ -16,7 +16,6 @@ from ckcv_ray.claims.predictive import (
     Tally,
     count_cut_offs,
     fix_cut_offs,
-    try_cut_offs,
 )
 from ckcv_ray.claims.quantity import read_quantity
 from ckcv_ray.study.problem import Problem
@@ -86,10 +85,8 @@ def test_labels_of_rows_held_out_have_no_part_in_the_cut_offs():
     y, result = TASK.y.copy(), run(asked, TASK)
     y[held] = 1 - y[held]
     other = Problem.of(asked, replace(Task.of(TASK.X, TASK.labelled(y)), salt=TASK.salt))
-    rows = result.problem.take_held_rows()
-    score = REFIT.predict(result.models, rows.X).score
     judged = (HeldOutPredictions(problem, result.models) for problem in (result.problem, other))
-    tested = [try_cut_offs(held, read_quantity("npv:0.05"), score) for held in judged]
+    tested = [read_quantity("npv:0.05").test(held, REFIT) for held in judged]
     cut_offs = [[counted.threshold for counted in tests.counts] for tests in tested]
     assert cut_offs[0] == cut_offs[1]
     assert tested[0].counts != tested[1].counts
