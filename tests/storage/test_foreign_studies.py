@@ -176,7 +176,7 @@ def test_a_study_of_very_many_candidates_takes_no_memory(whole: Path, run: Path)
     message = "candidates.parquet is damaged: its study has 200,000,000 candidates: at most 10,000,000 can be"
     assert message in loaded
     assert message in paged
-    assert any("its study has 600,000,000 evaluations" in sentence for sentence in verified)
+    assert any(message in sentence for sentence in verified)
     assert "its study has 600,000,000 evaluations: at most" in played
     assert mib < MAX_MIB
 
