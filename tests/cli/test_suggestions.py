@@ -81,11 +81,3 @@ def test_a_mistake_in_a_study_file_is_said_of_it(text: str, said: str, ckcv: Com
     code, _, messages = ckcv(*words)
     assert (code, messages.count("\n")) == (2, 1)
     assert said in messages, messages
-
-
-def test_what_is_given_on_the_command_line_is_not_looked_for_in_the_file(
-    ckcv: Command, patients: Path
-) -> None:
-    (patients / "study.toml").write_text("delta = 0.1\n")
-    words = ("run", "patients.csv", "--target", "Outcome", "--study", "study.toml", "--delta", "7")
-    assert ckcv(*words)[2].startswith("ckcv: --delta 7.0 is outside (0, 1)")
