@@ -82,6 +82,8 @@ REVIEWED = (  # that skops does not trust: the arrays of trees are checked, the 
 )
 SUPPORT_OF_NUMBERS = ("epsilon_svr", "nu_svr", "one_class")
 KERNELS = ("linear", "poly", "rbf", "sigmoid")
+NEIGHBOUR_FIELDS = ("_fit_X", "_y", "classes_", "effective_metric_", "effective_metric_params_")
+SEARCH_TREES = {"ball_tree": "BallTree", "kd_tree": "KDTree", "brute": None}
 
 
 def pack(estimator: object) -> bytes:
@@ -126,7 +128,7 @@ def unpack(content: bytes, path: str | None = None) -> Estimator:
     for part in _inside(estimator, set()):
         _check_object(part)
         if _finds_neighbours(part):
-            _fit_again(part)
+            part._tree = _build_search_tree(vars(part))
     return estimator
 
 
@@ -191,17 +193,29 @@ def _finds_neighbours(part: Any) -> bool:
     return type(part).__module__.startswith("sklearn.neighbors.") and hasattr(part, "_fit_X")
 
 
-def _fit_again(part: Any) -> None:
-    """Fit what finds neighbours to the rows that it holds, which builds its search tree and checks them.
+def _build_search_tree(state: Any) -> Any:
+    """Return the search tree of a fitted estimator of neighbours, as its fit builds it; None if it has none.
 
     Raises:
-        ValueError: they are no rows of numbers with a class each.
-        IndexError: a class does not exist.
+        ValueError: what it is built from are not rows, numbers and words.
     """
-    from sklearn.base import clone, is_classifier
+    X, y, known, metric, options = map(state.get, NEIGHBOUR_FIELDS)
+    plain = isinstance(options, dict) and all(
+        isinstance(given, int | float | None) for given in options.values()
+    )
+    if not (state.get("_fit_method") in SEARCH_TREES and isinstance(metric, str) and plain):
+        raise ValueError("its neighbours are not described by numbers and words")
+    if not (isinstance(X, np.ndarray) and X.ndim == 2 and state.get("n_samples_fit_") == len(X)):
+        raise ValueError("its neighbours are not rows of numbers")
+    if known is not None:
+        of_rows = isinstance(y, np.ndarray) and y.dtype.kind == "i" and y.shape == (len(X),)
+        if not (of_rows and np.ndim(known) == 1 and np.all((y >= 0) & (y < len(known)))):
+            raise ValueError("its neighbours are not of its classes")
+    if (tree := SEARCH_TREES[state["_fit_method"]]) is None:
+        return None
+    from sklearn import neighbors
 
-    y = getattr(part, "_y", None)
-    vars(part).update(vars(clone(part).fit(part._fit_X, part.classes_[y] if is_classifier(part) else y)))
+    return getattr(neighbors, tree)(X, state.get("leaf_size"), metric=metric, **options)
 
 
 def _check_object(part: Any) -> None:
