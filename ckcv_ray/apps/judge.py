@@ -411,7 +411,7 @@ def judge_table(table: pa.Table, columns: PredictionColumns, asked: Asked, sourc
     held = replace(held, predictions=found)
     claims = tuple(replace(claim, statement=reword(claim.statement)) for claim in prove(held, 0))
     accepted = held.problem.certification.accepted
-    has_losses = held.problem.has_losses
+    units, has_losses = found.task.n_units, held.problem.has_losses
     known = [*map(held.count_known, claims)]
-    decisions = tuple(decide(condition, known, has_losses) for condition in accepted)
+    decisions = tuple(decide(condition, known, units, has_losses) for condition in accepted)
     return Judgement(held, found.task.classes, claims, tuple(claim_subgroups(held)), decisions)

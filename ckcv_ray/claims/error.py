@@ -17,15 +17,17 @@ that have the same origin one counts, and it is not known which: those of the sm
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import isfinite
+from math import ceil, isfinite
 from sys import float_info
 
 import numpy as np
 
 from ckcv_ray.claims.judged import HeldOutPredictions
-from ckcv_ray.claims.quantity import Counts, Need, Quantity
+from ckcv_ray.claims.quantity import Claim, Counts, Need, Quantity
 from ckcv_ray.claims.rules import Rule
+from ckcv_ray.core.bounds.betting import bound_mean_loss
 from ckcv_ray.core.bounds.binomial import bound_table, clopper_pearson, count_without
+from ckcv_ray.core.measures import GRAIN
 from ckcv_ray.core.quantities import POSITIVE, SHARE_OF_ROWS, argument, register_quantity
 from ckcv_ray.errors import InputError, format_level, format_number, round_bound
 from ckcv_ray.study.problem import Problem
@@ -174,6 +176,12 @@ class Clipped(Quantity):
     def format_measured(self, mean: float) -> str:
         """Format a mean error in units of the target."""
         return format_number(self.clip * mean)
+
+    def find_least(self, claim: Claim, units: int, has_losses: bool) -> float:
+        """Return a lower bound on the mean error as a share of the clip."""
+        rounding = units * (GRAIN + 1)  # by which losses, and then groups' means, may be rounded up
+        right = ceil((1 - (claim.measured or 0.0)) * units * ONE) + rounding
+        return 1 - bound_mean_loss([min(units * ONE, right)], units, claim.delta)
 
     def count(self, held: HeldOutPredictions, rule: Rule) -> Counts:
         """Return the clipped error of each row, or the mean of each group's, as shares of the clip."""

@@ -159,13 +159,6 @@ class Claim(Stored):
         return self.quantity.largest if self.bound is None else self.bound
 
     @property
-    def least(self) -> float:
-        """A lower bound on the risk of units that are right or wrong, at its delta; 0 if none is known."""
-        errors, rows = self.errors or 0, self.rows or 0
-        known = self.held_out and self.cut_off is None and self.quantity.is_binomial and rows
-        return 1 - bound_count(rows - errors, rows, self.delta) if known else 0.0
-
-    @property
     def says_something(self) -> bool:
         """Whether less than everything is proven: an error below 1, a recall above 0."""
         return self.risk < self.quantity.largest
@@ -432,6 +425,12 @@ class Quantity(Declared):
         """Return the bound on the risk that a condition asks for, given its value."""
         return value if self.at_most else 1 - value
 
+    def find_least(self, claim: Claim, units: int, has_losses: bool) -> float:
+        """Return a lower bound on the risk at the delta of a claim, for ``decide``; 0 if none is known."""
+        if has_losses or not self.is_binomial or claim.errors is None or not claim.rows:
+            return 0.0
+        return 1 - bound_count(claim.rows - claim.errors, claim.rows, claim.delta)
+
     def doubt(self, claim: Claim) -> str:
         """Return a sentence if a constant, or a guess, would reach what a claim proves; else ""."""
         return "" if claim.bound is None else self.caution
@@ -665,12 +664,13 @@ class Acceptance(NamedTuple):
         return {**self._asdict(), "condition": str(self.condition)}
 
 
-def decide(condition: Condition, claims: Sequence[Claim], has_losses: bool) -> Acceptance:
+def decide(condition: Condition, claims: Sequence[Claim], units: int, has_losses: bool) -> Acceptance:
     """Return whether a condition is met by the first claim about its quantity, by every class.
 
     Args:
         condition: of the study's certification.
         claims: of the certificate, in their order.
+        units: how many independent rows, or groups, were held out.
         has_losses: whether units have losses, and are not right or wrong.
     """
     about = [
@@ -681,9 +681,11 @@ def decide(condition: Condition, claims: Sequence[Claim], has_losses: bool) -> A
     first = [claim for claim in about if claim.classifier == about[0].classifier]  # one of each class
     met = refuted = False
     if first:
-        allowed = first[0].quantity.scale(condition.value) + DECIMAL_TOLERANCE
+        quantity = first[0].quantity
+        allowed = quantity.scale(condition.value) + DECIMAL_TOLERANCE
         met = all(claim.bound is not None and claim.bound <= allowed for claim in first)
-        refuted = not has_losses and any(claim.least > allowed for claim in first)
+        fixed = [claim for claim in first if claim.held_out and claim.cut_off is None]
+        refuted = any(quantity.find_least(claim, units, has_losses) > allowed for claim in fixed)
     proven = ", ".join(map(str, first))
     return Acceptance(condition, met, refuted, f"proven {proven}" if proven else "nothing is proven of it")
 

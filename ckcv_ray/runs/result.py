@@ -261,8 +261,9 @@ class Certified(Result):
     @property
     def decisions(self) -> tuple[Acceptance, ...]:
         """Whether what is proven meets each of the study's conditions."""
-        accepted, has_losses = self.problem.certification.accepted, self.problem.has_losses
-        return tuple(decide(condition, self.claims, has_losses) for condition in accepted)
+        problem, accepted = self.problem, self.problem.certification.accepted
+        units = len(problem.order_held_units())
+        return tuple(decide(each, self.claims, units, problem.has_losses) for each in accepted)
 
     @property
     def complete(self) -> bool:

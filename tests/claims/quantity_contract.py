@@ -186,7 +186,8 @@ class QuantityContract:
 
     def is_refuted(self, claim: Claim, law: Law) -> bool:
         """Return whether the contrary of the truth is proven; a chosen cut-off refutes nothing."""
-        return not self.problem.has_losses and claim.least > self.find_true(claim, law) + ROUNDING
+        least = claim.quantity.find_least(claim, self.units, self.problem.has_losses)
+        return claim.cut_off is None and least > self.find_true(claim, law) + ROUNDING
 
     def is_quoted_wrongly(self, claim: Claim, law: Law) -> bool:
         """Return whether what may be quoted of a claim is false: an error, only where its gate is passed."""
@@ -306,7 +307,7 @@ class QuantityContract:
                 for value in (claim.risk + 0.01, claim.risk - 0.01):
                     stated = value if claim.quantity.at_most else 1 - value
                     condition = Condition(str(claim.quantity), stated)
-                    decided = decide(condition, claims, self.problem.has_losses)
+                    decided = decide(condition, claims, self.units, self.problem.has_losses)
                     assert decided.met == all(
                         each.bound is not None and value > each.bound for each in claims
                     )

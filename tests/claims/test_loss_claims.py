@@ -1,17 +1,24 @@
 """What is claimed where rows have losses: of predicted numbers, of groups, and of weighted rows."""
 
 from dataclasses import replace
+from math import ceil
 from pathlib import Path
 
 import numpy as np
 import pytest
 from claimed import REFIT, predict_held, run
+from hypothesis import example, given
+from hypothesis import strategies as st
 from pyarrow import parquet
 
 from ckcv_ray import StoreError, Study, Task, load_run
 from ckcv_ray.claims.certify import compute_baselines
-from ckcv_ray.claims.error import Within
+from ckcv_ray.claims.error import Clipped, Within
+from ckcv_ray.claims.quantity import Claim
+from ckcv_ray.core.bounds.betting import bound_mean_loss
+from ckcv_ray.core.measures import ClippedErrors
 from ckcv_ray.study.problem import Problem
+from ckcv_ray.validation import ONE
 
 N = 120
 RNG = np.random.default_rng(3)
@@ -37,6 +44,15 @@ def test_predictions_that_are_not_finite_prove_nothing_if_there_are_many(bad):
     assert nothing.bound is None
     assert nothing.statement.startswith("Nothing can be claimed for the error of 90 % of new rows of")
     assert nothing.limit == "any amount"
+
+
+@given(st.integers(1, 60), st.floats(0.0, 1.0), st.floats(0.01, 0.3))
+@example(14, 0.8966094887136224, 0.0625)  # where the bound falls faster than the loss rises
+def test_the_contrary_of_a_mean_error_allows_for_losses_that_were_rounded_up(m, share, delta):
+    losses = ClippedErrors(1.0).measure_losses(np.zeros(m), np.full(m, share))
+    claim = Claim(Clipped(1.0), "refit", 1.0, delta, "", measured=int(losses.sum()) / (ONE * m))
+    exact = 1 - bound_mean_loss([ceil((1 - share) * m * ONE)], m, delta)
+    assert Clipped(1.0).find_least(claim, m, True) <= exact
 
 
 # Groups
