@@ -100,6 +100,16 @@ def test_a_run_is_logged_to_mlflow(patients: Result, monkeypatch: pytest.MonkeyP
     }
 
 
+def test_the_pipeline_with_smote_is_scored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("imblearn")
+    (shown,) = (
+        block.text for block in read_blocks(PAGE.with_name("scikit_learn.md")) if "SMOTE()" in block.text
+    )
+    monkeypatch.chdir(tmp_path)
+    exec(shown, scored := dict[str, Any]())
+    assert scored["result"].complete
+
+
 def test_an_exported_model_is_converted_to_onnx(patients: Result, ckcv: Any) -> None:
     runtime = pytest.importorskip("onnxruntime")
     pytest.importorskip("skl2onnx")

@@ -1,11 +1,16 @@
 """What is checked at the door; that every entry checks it is in ``test_refusals``."""
 
+from typing import Any
+
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
 
 from ckcv_ray import InputError, StoreError
 from ckcv_ray.validation import (
+    agree,
     as_array,
     as_path,
     integer,
@@ -94,3 +99,40 @@ def test_a_time_is_a_positive_number_and_a_unit():
     for text in NO_TIMES:
         with pytest.raises(InputError, match=r"such as (90s, )?10m"):
             parse_seconds("budget", text)
+
+
+# Whether models are the same in content: a unit in the last place of a number is, more is not
+
+
+ROUNDING = 1e-9
+FLOATS = st.floats(allow_nan=True, allow_infinity=True, width=64)
+
+
+@given(FLOATS, FLOATS)
+def test_numbers_agree_within_a_multiple_of_the_larger_one_or_of_one(a: float, b: float) -> None:
+    close = a == b or (np.isnan(a) and np.isnan(b))
+    if np.isfinite([a, b]).all():
+        close |= abs(a / 2 - b / 2) <= ROUNDING / 2 * max(1.0, abs(a), abs(b))
+    assert agree({"a": [a]}, {"a": [b]}, ROUNDING) == close
+    assert agree(a, b) == (a == b or (np.isnan(a) and np.isnan(b)))
+
+
+DIFFERENT: list[tuple[Any, Any]] = [
+    ([1, 2], [1, 2, 3]),
+    ({"a": 1}, {"b": 1}),
+    (10**10, 10**10 + 1),
+    (np.arange(3), np.arange(3.0)),
+    (b"a\0", b"a"),
+    ("1", 1),
+    (np.zeros(2), np.zeros((2, 1))),
+    (np.zeros(2, [("a", "f8")]), np.zeros(2, [("b", "f8")])),
+    (np.float16(1.0), 1.001),
+    (None, 0),
+]
+
+
+@pytest.mark.parametrize(("a", "b"), DIFFERENT)
+def test_structure_words_and_integers_have_to_be_equal(a: Any, b: Any) -> None:
+    for one, other in ((a, b), (b, a)):
+        assert agree(one, one, ROUNDING)
+        assert not agree(one, other, ROUNDING)

@@ -1,6 +1,8 @@
-"""A choice among learners: what it consists of, how its models are stored, and what it refuses."""
+"""A choice among learners: what it consists of, how its models are stored; and which learners, estimators
+and options cannot be, alone or together.
+"""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -9,10 +11,17 @@ import pytest
 from decision_stump import DecisionStump
 from learner_contract import clouds
 from nearest_centroid import NearestCentroid
+from sklearn.ensemble import BaggingClassifier
+from sklearn.linear_model import Lasso, LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
-from ckcv_ray import Execution, GaussianSVM, InputError, Study, Task, run
+from ckcv_ray import Execution, GaussianSVM, InputError, Study, Task, evaluate, run
 from ckcv_ray.core.measures import Kind, Output
-from ckcv_ray.learners.base import ALL, ZOO
+from ckcv_ray.extend import NystroemSVM
+from ckcv_ray.learners.base import ALL, LEARNERS, ZOO
 from ckcv_ray.learners.choice import Choice
 from ckcv_ray.learners.ensemble import Ensemble, Member, from_arrow, to_arrow
 from ckcv_ray.study.problem import Problem
@@ -59,17 +68,6 @@ def test_scores_rank_if_those_of_every_learner_do() -> None:
     study = Study(learner=CHOICE).replace(certify="holdout", claim="auc")
     with pytest.raises(InputError, match="needs scores that order the rows, and learner centroid gives none"):
         Problem.of(study, TASK)
-
-
-def test_one_class_can_be_named_twice_by_labels() -> None:
-    twice = Choice((SVM, replace(SVM, class_weight="balanced")), ("equal", "balanced"))
-    assert [model.label for model in models(twice)] == ["equal"] * 6 + ["balanced"] * 6
-    assert twice.codec.columns(TASK).names[:3] == ["learner", "equal.C", "equal.gamma"]
-
-
-def test_advice_is_that_of_each_learner_and_memory_that_of_one_at_a_time() -> None:
-    assert CHOICE.trainer.convergence_advice == "svm: raise max_iter or narrow the grid; stump: there is none"
-    assert CHOICE.trainer.memory(100, 50, 3) == max(one.trainer.memory(100, 50, 3) for one in CHOICE.learners)
 
 
 def forged(change: Any) -> pa.Table:
@@ -132,3 +130,107 @@ def test_the_simplest_of_equals_wins() -> None:
     study = Study.paper(learner=ALL, k=(3,), n_splits=2, param=["n_estimators=5", "boosting.max_iter=2"])
     result = run(study, X, y, execution=Execution("serial"))
     assert result.setting["learner"] == next(iter(ZOO)) == "constant"
+
+
+# What cannot be, alone or together
+
+
+SERIAL = Execution("serial")
+TREE, BAYES, NEAR = LEARNERS["tree"](), LEARNERS["naive_bayes"](), KNeighborsClassifier()
+PIPELINE = make_pipeline(StandardScaler(with_mean=False), BaggingClassifier(LogisticRegression()))
+RNG = np.random.default_rng(3)
+X = RNG.normal(size=(150, 3))
+LABELS, ONES = np.where(X[:, 0] + RNG.normal(size=150) > 1.3, "ill", "well"), np.ones(150)
+
+
+@dataclass(frozen=True)
+class Clashing(NearestCentroid):
+    """A learner with a hyperparameter that is called learner."""
+
+    name = "clashing"
+
+    @property
+    def paths(self):
+        return [[{"learner": "mine", **setting} for setting in path] for path in super().paths]
+
+
+def choose(learners, labels=None, **more):
+    return lambda: Choice(learners, labels, **more)
+
+
+def study(learner="linear", param=None, **options):
+    return lambda: Study.paper(learner=learner, param=param, **options)
+
+
+def score(learner="svm", y=LABELS, **options):
+    return lambda: evaluate(X, y, learner=learner, execution=SERIAL, **options)
+
+
+REFUSED = [
+    # choices
+    (choose(()), "learners is empty"),
+    (choose((SVM,)), "learners: there is a single one: give it itself"),
+    (choose((SVM, "centroid")), "learners: 'centroid' is not a single learner"),
+    (choose((SVM, GaussianSVM())), "svm is named twice: leave one out, or give each a label"),
+    (choose((SVM, CENTROID), ("a",)), "labels: got 1 for 2 learners"),
+    (choose((SVM, CENTROID), ("a", "b,c")), "labels='b,c': a label is text of at most 100 printable"),
+    (choose((SVM, CENTROID), ("a", "b\x1b")), r"labels='b\\x1b': a label is text"),
+    (choose((SVM, Clashing())), "a hyperparameter of clashing is called learner"),
+    (choose((TREE, BAYES), most_rows=(5,)), "most_rows: got 1 for 2 learners: give one for each"),
+    (
+        lambda: Choice((TREE, BAYES), most_rows=(5, 100)).canonical(clouds(60, 2)),
+        "most_rows leaves 1 learners for 60 rows",
+    ),
+    # estimators
+    (study("sklearn.ensemble:RandomForest"), "sklearn.ensemble:RandomForestClassifier"),
+    (study("os:system"), "is not the class of an estimator"),
+    (study("sklearn.decomposition:PCA"), "predicts neither classes nor numbers"),
+    (study("own_estimators:NeedsAnArgument"), "missing 1 required positional"),
+    # their parameters
+    (study("forest", "max_featurs=1"), "did you mean max_features"),
+    (study("forest", "C=1"), "'C' is not a parameter of Random"),
+    (study("linear", "C="), "expected a parameter and its values"),
+    (study("linear", {"C": [float("nan")]}), "numbers, inf, text"),
+    (study("linear", "C=loguniform:1:9"), "give sample"),
+    (study("linear", "C=uniform:2:1", sample=2), "smaller first"),
+    (study("forest", {n: (*range(2, 802),) for n in ("max_depth", "max_leaf_nodes")}), "at most 100,000"),
+    (study(PIPELINE, {"memory": ["somewhere"]}), "memory='somewhere' cannot be part of a study"),
+    (study(PIPELINE, {"standardscaler": ["os.system"]}), "its name and an estimator, drop or passthrough"),
+    (study(PIPELINE, {"baggingclassifier__estimator__solver": ["exit()"]}), "cannot be part of a study"),
+    (study(PIPELINE, {"steps": [["passthrough"]]}), "param: "),
+    # options of others
+    (study("forest", gamma=1.0), "svm or svm_nystroem, not forest; parameters of forest are given by param$"),
+    (
+        lambda: NystroemSVM(C=(1e300,), class_weight={0: 1e10}).canonical(clouds(60, 2)),
+        "the product of C and a weight",
+    ),
+    # times and weights
+    (lambda: Execution("ray", fit_timeout=float("nan")), "fit_timeout"),
+    (study("sklearn.neighbors:KNeighborsClassifier", class_weight="balanced"), "has no class weights"),
+    (study("neighbors", class_weight="balanced"), "class_weight='balanced' requires learner"),
+    *(
+        (score(learner, sample_weight=ONES), "does not use weights of rows: choose one .*linear, ")
+        for learner in ("svm", NEAR, BaggingClassifier(NEAR))
+    ),
+    (score(GridSearchCV(Lasso(), {}), X[:, 0], sample_weight=ONES), "weights of rows: choose one .*ridge, "),
+    # balanced rows
+    (score("ridge", X[:, 0], balance="up"), "balance=up is for classes, and the target .* has numbers"),
+    (
+        score("svm_nystroem", param={"landmarks": 100}, balance="down"),
+        "landmarks=100: they are drawn from the training rows of a split",
+    ),
+    *(
+        (ask, "balance=up draws rows again, and a stored model of learner svm")
+        for ask in (
+            score(balance="up", refit="best"),
+            lambda: run(Study.of(k=(3,), balance="up"), X, LABELS, execution=SERIAL),
+        )
+    ),
+]
+
+
+@pytest.mark.parametrize(("ask", "message"), REFUSED)
+def test_what_cannot_be_is_refused_in_one_sentence(ask, message):
+    with pytest.raises(InputError, match=message) as refused:
+        ask()
+    assert "\n" not in str(refused.value)

@@ -3,6 +3,7 @@
 import json
 import warnings
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -11,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import parquet
 from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import PredefinedSplit
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler, TargetEncoder
@@ -228,3 +230,47 @@ def test_damaged_kinds_of_columns_are_a_damaged_folder(finished, tmp_path):
         parquet.write_table(table.replace_schema_metadata(metadata), file)
         with pytest.raises(StoreError, match=r"data\.parquet"):
             load_run(run)
+
+
+# How numbers are scaled for an estimator of one's own is the study's, and no empty cell changes it
+
+
+OWN = "sklearn.linear_model:LogisticRegression"
+X = np.random.default_rng(np.random.SeedSequence(4)).lognormal(3, 2, (60, 3))
+Y = (X[:, 0] > np.median(X[:, 0])).astype(int)
+SPOILT = X.copy()
+SPOILT[7, 1] = np.nan
+PLAIN, HOLED = (
+    Task.of(pa.table({f"c{i}": pa.array(x, from_pandas=True) for i, x in enumerate(values.T)}), Y)
+    for values in (X, SPOILT)
+)
+
+
+def make_study(learner: object = OWN, **options: object) -> Study:
+    return Study.paper(learner=learner, k=(3,), n_splits=3, param={"C": (1.0,)}, **options)
+
+
+def encode(task: Task, train: np.ndarray, **options: object) -> np.ndarray:
+    """Return the numbers that the estimator is given."""
+    (prepared,) = Problem.of(make_study(**options), task).prepared.values()
+    return task.X if prepared.encoding is None else prepared.encoding.fit(task, train).transform(task.X)
+
+
+def test_numbers_are_scaled_as_the_study_says() -> None:
+    for train in (np.arange(0, 60, 2), np.arange(1, 60, 2)):  # without the empty cell, and with it
+        scaled = StandardScaler().fit(X[train]).transform(X)
+        for options, expected in (({}, X), ({"scale": "none"}, X), ({"scale": "standard"}, scaled)):
+            plain, holed = (encode(task, train, **options)[:, [0, -1]] for task in (PLAIN, HOLED))
+            assert holed.tobytes() == plain.tobytes()
+            assert holed[:, 0].tolist() == expected[:, 0].tolist()
+
+
+def test_a_run_in_which_one_learner_of_several_is_scaled_is_stored_and_verified(tmp_path: Path) -> None:
+    learners = [LogisticRegression(max_iter=10_000), "linear"]
+    study = make_study(learners, **{"LogisticRegression.scale": "standard"})
+    result = run_job(Job(study, HOLED, tmp_path / "run"), SERIAL)
+    assert verify(tmp_path / "run").ok
+    columns = HOLED.columns()
+    again = load_run(tmp_path / "run")
+    assert again.predict(columns, by="vote").tolist() == result.predict(columns, by="vote").tolist()
+    assert "are standardised in each split for" in again.summary(details=True)
