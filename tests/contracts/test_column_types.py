@@ -6,7 +6,7 @@ A line in ``MADE`` or ``REFUSED`` is all that a new type needs. Those read hold 
 import re
 from collections.abc import Callable, Iterator
 from datetime import date, datetime, timedelta
-from decimal import Context, Decimal
+from decimal import Decimal
 from functools import cache, partial
 from typing import Any
 from uuid import UUID
@@ -119,13 +119,13 @@ MADE: list[tuple[Any, ...]] = [  # in which way, the values that are read, and t
     ("pandas", "words with gaps", "object", "str", "string[python]", "string[pyarrow]", "category"),
     ("pandas", "days with gaps", "object", pd.ArrowDtype(pa.date32())),
     ("pandas", "moments with gaps", "object"),
-    ("pandas", "moments", "category"),
-    ("pandas", "zoned", pd.DatetimeTZDtype("us", "Europe/Rome")),
-    ("pandas", "zoned with gaps", pd.ArrowDtype(pa.timestamp("us", "UTC"))),
-    *(
-        ("pandas", f"{CATEGORIES}{values}", "category")
-        for values in ("whole with gaps", "quarters", "cents", "truths")
+    (
+        "pandas",
+        "zoned with gaps",
+        pd.DatetimeTZDtype("us", "Europe/Rome"),
+        pd.ArrowDtype(pa.timestamp("us", "UTC")),
     ),
+    *(("pandas", f"{CATEGORIES}{values}", "category") for values in ("whole with gaps", "cents", "truths")),
     ("pandas in", "moments with gaps", "s", "ms", "us", "ns"),
     ("arrow", "whole with gaps", *INTEGERS, pa.decimal32(9, 0), pa.decimal128(38, 0)),
     ("arrow", "quarters with gaps", *FLOATS),
@@ -138,16 +138,12 @@ MADE: list[tuple[Any, ...]] = [  # in which way, the values that are read, and t
     ("arrow dictionary of", f"{CATEGORIES}whole with gaps", pa.uint8(), pa.int64(), pa.decimal32(9, 0)),
     ("arrow dictionary of", f"{CATEGORIES}quarters with gaps", *FLOATS),
     ("arrow dictionary of", f"{CATEGORIES}truths with gaps", pa.bool_()),
-    ("arrow dictionary of", f"{CATEGORIES}cents with gaps", pa.decimal64(18, 6)),
     ("arrow dictionary of", "words with gaps", *TEXTS),
-    ("arrow dictionary of", "days with gaps", pa.date32()),
     ("arrow dictionary of", "zoned with gaps", pa.timestamp("s", "UTC")),
     ("arrow runs of", "whole with gaps", pa.int64()),
     ("arrow runs of", "quarters with gaps", pa.float16()),
     ("arrow runs of", "cents with gaps", pa.decimal128(9, 2)),
     ("arrow runs of", "words with gaps", pa.string()),
-    ("arrow runs of", "truths with gaps", pa.bool_()),
-    ("arrow runs of", "days with gaps", pa.date32()),
     ("polars", "whole with gaps", pl.Int8, pl.Int16, pl.Int32, pl.Int64),
     ("polars", "quarters with gaps", pl.Float32, pl.Float64),
     ("polars", "cents with gaps", pl.Decimal(38, 10)),
@@ -160,10 +156,6 @@ MADE: list[tuple[Any, ...]] = [  # in which way, the values that are read, and t
 READ = {  # the values, and what makes a column of them
     f"{way} {kind}: {values}": (values, WAYS[way](kind)) for way, values, *kinds in MADE for kind in kinds
 }
-READ["pandas object with nan: words with gaps"] = (
-    "words with gaps",
-    lambda values: pd.Series([value or np.nan for value in values], dtype=object),
-)
 
 LISTS, CLOCKS = [[at] for at in AT], [(START + timedelta(hours=at)).time() for at in AT]
 SPANS, BYTES = [timedelta(at) for at in AT], [word.encode() for word in VALUES["words"]]
@@ -181,40 +173,33 @@ def of_types(values: list[Any], *kinds: pa.DataType) -> dict[str, tuple[str, pa.
 
 
 CODES, PARTS = pa.array([at % 2 for at in AT], pa.int8()), [pa.array(AT), pa.array(VALUES["words"])]
-PLACES = pa.array(range(N), pa.int32())
 REFUSED: dict[str, tuple[str, Column]] = {  # the type that is named, and the column
     "pandas objects of mixed types": ("object", pd.Series(MIXED, dtype=object)),
     "pandas objects of None": ("empty", pd.Series([None] * N, dtype=object)),
-    "pandas objects of nan": ("empty", pd.Series([np.nan] * N, dtype=object)),
     "pandas objects of UUID": ("uuid", pd.Series([UUID(int=at) for at in AT], dtype=object)),
-    "pandas objects of complex": ("object", pd.Series([complex(at) for at in AT], dtype=object)),
     "pandas objects of large int": ("object", pd.Series([10**30 + at for at in AT], dtype=object)),
     "pandas Period": ("period", pd.Series(PERIODS)),
     "pandas Interval": ("interval", pd.Series(pd.interval_range(0, N))),
-    "pandas complex": ("complex128", pd.Series(AT, dtype=complex)),
     "pandas longdouble": ("float128", pd.Series(np.array(AT, np.longdouble))),
     "pandas category of mixed types": ("category", pd.Series(MIXED, dtype=object).astype("category")),
     "pandas category of Interval": ("interval", pd.cut(pd.Series(VALUES["quarters"]), 4)),
-    "pandas category of Period": ("period", pd.Series(PERIODS).astype("category")),
-    **of_types(CLOCKS, pa.time32("s"), pa.time32("ms"), pa.time64("us"), pa.time64("ns")),
-    **of_types(SPANS, pa.duration("s"), pa.duration("ns")),
+    **of_types(CLOCKS, pa.time32("s"), pa.time64("us")),
+    **of_types(SPANS, pa.duration("s")),
     "arrow interval": ("interval", pa.array([pa.MonthDayNano([1, at, 0]) for at in AT])),
-    **of_types(BYTES, pa.binary(), pa.large_binary(), pa.binary_view()),
+    **of_types(BYTES, pa.binary(), pa.binary_view()),
     **of_types([text[:3] for text in BYTES], pa.binary(3)),
-    **of_types(LISTS, pa.list_(pa.int64()), pa.list_(pa.int8(), 1), pa.large_list(pa.int8())),
-    **of_types(LISTS, pa.list_view(pa.int8()), pa.large_list_view(pa.int8())),
+    **of_types(LISTS, pa.list_(pa.int64()), pa.list_(pa.int8(), 1), pa.list_view(pa.int8())),
     "arrow struct": ("struct<a: int64>", pa.array([{"a": at} for at in AT])),
     "arrow map": ("map<string, int8>", pa.array([[("a", at)] for at in AT], pa.map_(pa.string(), pa.int8()))),
     "arrow null": ("empty", pa.nulls(N)),
     "arrow sparse union": ("sparse_union", pa.UnionArray.from_sparse(CODES, PARTS)),
-    "arrow dense union": ("dense_union", pa.UnionArray.from_dense(CODES, PLACES, PARTS)),
     "arrow dictionary of binary": ("values=binary", encode_levels(pa.binary())(BYTES)),
-    "arrow dictionary of views": ("values=binary_view", encode_levels(pa.binary_view())(BYTES)),
-    "arrow dictionary of duration": ("values=duration", encode_levels(pa.duration("s"))(SPANS)),
     "arrow dictionary of lists": ("values=list", encode_levels(pa.list_(pa.int8()))(LISTS)),
-    "arrow dictionary of null": ("empty", pa.DictionaryArray.from_arrays(PLACES, pa.nulls(N))),
+    "arrow dictionary of null": (
+        "empty",
+        pa.DictionaryArray.from_arrays(pa.array(range(N), pa.int32()), pa.nulls(N)),
+    ),
     "arrow runs of lists": ("run_end_encoded", encode_runs(pa.list_(pa.int8()))(LISTS)),
-    "arrow runs of views": ("run_end_encoded", encode_runs(pa.string_view())(VALUES["words"])),
     "arrow uuid": ("arrow.uuid", wrap(pa.uuid(), [UUID(int=at).bytes for at in AT])),
     "arrow json": ("arrow.json", wrap(pa.json_(), [f'{{"a": {at}}}' for at in AT])),
     "arrow bool8": ("arrow.bool8", wrap(pa.bool8(), [at % 2 for at in AT])),
@@ -222,9 +207,6 @@ REFUSED: dict[str, tuple[str, Column]] = {  # the type that is named, and the co
     "polars Int128": ("Int128", pl.Series(AT, dtype=pl.Int128)),
     "polars Object": ("binary", pl.Series([{at} for at in AT], dtype=pl.Object)),
 }
-if hasattr(pl, "UInt128"):
-    REFUSED["polars UInt128"] = ("UInt128", pl.Series(AT, dtype=pl.UInt128))
-
 COLUMNS = {name: make(VALUES[values.removeprefix(CATEGORIES)]) for name, (values, make) in READ.items()}
 EVERY = COLUMNS | {name: column for name, (_, column) in REFUSED.items()}
 
@@ -308,9 +290,7 @@ def test_a_column_is_refused_by_name_and_type_and_where_another_was_learned(name
             assert answer.startswith("column 'col' h")
         else:
             assert (kind == "empty") == np.isnan(answer[:, 1]).all()
-    for suffix, table in list_stored(name, folder):
-        if suffix == ".parquet" and name == "arrow dictionary of duration":  # which it stores as numbers
-            continue
+    for _, table in list_stored(name, folder):
         with pytest.raises(InputError, match=r"^column 'col' (holds|is) .*leave it out with --drop col"):
             Task.from_table(table, Roles("y"))
         for roles in (Roles("y", drop=["col"]), Roles("y", features=["num"])):
@@ -350,75 +330,39 @@ def test_a_gap_is_no_label_group_or_weight(name: str) -> None:
         Task.of(NUMBERS[:, None], Y, sample_weight=EVERY[name])
 
 
-def test_groups_that_one_float_would_be_are_told_apart() -> None:
-    names = [Decimal(10**30 + i // 4).scaleb(-2, Context(prec=40)) for i in range(N)]
-    table = pa.table({"num": NUMBERS, "y": Y, "g": pa.array(names, pa.decimal128(38, 2))})
-    assert Task.from_table(table, Roles("y", group="g")).row_units.tolist() == [i // 4 for i in range(N)]
-
-
-def test_what_is_no_column_is_no_target_group_or_weight(folder: str) -> None:
-    table = pa.table({"num": NUMBERS, "y": Y, "col": LISTS})
-    parquet.write_table(table, f"{folder}/held.parquet")
-    held = read(f"{folder}/held.parquet").learn
-    for roles in (Roles("col"), Roles("y", group="col"), Roles("y", weight="col")):
-        with pytest.raises(InputError, match="column 'col' holds list<element: int64>, which cannot be read"):
-            Task.from_table(held, roles)
-
-
 STUDY = {"learner": "tree", "k": (3,), "n_splits": 2}
 PLAIN = pa.table({"num": NUMBERS, "col": VALUES["quarters"]})
 
 
-@cache
-def learn_plain() -> tuple[Any, CKCVClassifier]:
-    return run(Study.of(**STUDY), PLAIN, Y), CKCVClassifier(**STUDY).fit(PLAIN, Y)
-
-
-def use(X: Callable[[], Any]) -> list[Callable[[], Any]]:
-    """Return the ways in which X is learned from and predicted."""
-    result, fitted = learn_plain()
+def use(X: Callable[[], Any]) -> list[Any]:
+    """Return what is learned and predicted of X in each way."""
+    result, fitted = run(Study.of(**STUDY), X(), Y), CKCVClassifier(**STUDY).fit(X(), Y)
     return [
-        lambda: run(Study.of(**STUDY), X(), Y).predict(PLAIN),
-        lambda: CKCVClassifier(**STUDY).fit(X(), Y).predict(PLAIN),
-        lambda: evaluate(X(), Y, learner="tree", resampling="kfold:2").entries[0].totals,
-        lambda: result.predict(X()),
-        lambda: fitted.predict(X()),
+        *(one.predict(rows) for one in (result, fitted) for rows in (PLAIN, X())),
+        evaluate(X(), Y, learner="tree", resampling="kfold:2").entries[0].totals,
     ]
 
 
 @pytest.mark.parametrize(
     "X",
     [
-        lambda: pl.from_arrow(PLAIN),
         lambda: pl.from_arrow(PLAIN).lazy(),
-        lambda: PLAIN.to_batches()[0],
         lambda: PLAIN.to_reader(),
-        lambda: dataset.dataset(PLAIN),
         lambda: dataset.dataset(PLAIN).scanner(),
         lambda: PLAIN.to_pandas().astype(pd.SparseDtype("float", 0.0)),
-        lambda: PLAIN.set_column(1, "col", PLAIN["col"].cast(pa.float16())),
         lambda: PLAIN.set_column(1, "col", PLAIN["col"].cast(pa.decimal128(38, 2))),
     ],
 )
 def test_rows_are_the_same_by_every_entrance(X: Callable[[], Any]) -> None:
     for way, plain in zip(use(X), use(lambda: PLAIN), strict=True):
-        assert np.array_equal(way(), plain())
+        assert np.array_equal(way, plain)
 
 
 @pytest.mark.parametrize("role", ["y", "groups", "sample_weight"])
-def test_another_order_of_the_index_is_refused_by_every_entrance(role: str) -> None:
+def test_another_order_of_the_index_is_refused(role: str) -> None:
     X, order = PLAIN.to_pandas(), np.random.default_rng(0).permutation(N)
     y, groups, weight = pd.Series(Y), pd.Series(np.arange(N) // 4), pd.Series(NUMBERS + 1)
     asked = {"y": y, role: {"y": y, "groups": groups, "sample_weight": weight}[role].iloc[order]}
-    study = Study.of(**STUDY)
-    for learn in (
-        partial(run, study),
-        partial(evaluate, learner="tree"),
-        CKCVClassifier(**STUDY).fit,
-        Task.of,
-    ):
-        with pytest.raises(
-            InputError,
-            match=rf"the index of {role} is that of X in another order: give {role}\.loc\[X\.index\]",
-        ):
+    for learn in (partial(run, Study.of(**STUDY)), CKCVClassifier(**STUDY).fit):
+        with pytest.raises(InputError, match=rf"the index of {role} .* another order: give {role}\.loc\[X"):
             learn(X=X, **asked)

@@ -37,23 +37,13 @@ REFUSED = {
     "missing.csv": (None, "there is no file"),
     "table.doc": (b"a,y\n", "is neither a file ending in .csv, .tsv, .txt, .dat, .parquet"),
     "table": (b"a,y\n", "nor a named set (sklearn:NAME"),
-    "table.sav": (b"$FL2", "unpack it, or write it as one of these, such as CSV"),
     "empty.csv": (b"", "Empty CSV file"),
     "ragged.csv": (b"a,y\n1,2\n1\n", "Expected 2 columns, got 1"),
-    "names of rows.csv": (
-        b"a,y\n1,2,3\n4,5,6\n",
-        "one of row names too (R writes none with row.names=FALSE)",
-    ),
     "ends.csv": (b"a,y\n1,2,\n3,4,\n", "lines of different lengths"),
     "zeros.csv": (b"a,y\n1\x000,0\n", "zero bytes"),
-    "half.csv": (b"\xff\xfea,y\n1", "is not in utf-16, as line 2 shows"),
-    "text.parquet": (b"a,y\n1,2\n", "cannot read"),
-    "empty.npz": (b"", "cannot read"),
     "array.npz": (save(np.save, np.eye(3)), "as npz: File is not a zip file"),
     "other.npz": (save(np.savez, y=np.eye(8), data=np.eye(8)), "X is not a file in the archive"),
     "vector.npz": (save(np.savez, X=np.ones(8), y=np.ones(8)), "(8,) and y (8,): expected (n, d)"),
-    "short.npz": (save(np.savez, X=np.eye(8), y=np.ones(7)), "X has shape (8, 8) and y (7,)"),
-    "words.svmlight": (b"not a number\n", "cannot read"),
 }
 
 
@@ -93,35 +83,24 @@ def book() -> Workbook:
     return made
 
 
-def test_a_sheet_is_read_and_a_column_of_several_types_is_text(book, tmp_path):
+def test_a_sheet_is_read_with_its_types(book, tmp_path):
     book.save(tmp_path / "a.xlsx")
     task = Task.from_table(read(str(tmp_path / "a.xlsx")).learn, Roles("y"))
     assert [one.kind for one in task.schema] == [ColumnKind.NUMBER, ColumnKind.CATEGORY, ColumnKind.DATE]
     assert (task.n, task.classes) == (8, (0, 1))
     with pytest.raises(InputError, match="has no sheet 'Third': there are 'Sheet'"):
         read(str(tmp_path / "a.xlsx"), reading=Reading(sheet="Third"))
-    book.active["A3"] = "old"
-    book.save(tmp_path / "a.xlsx")
-    with pytest.raises(InputError, match="'age' holds numbers and in 1 row something else, such as 'old'"):
-        Task.from_table(read(str(tmp_path / "a.xlsx")).learn, Roles("y"))
     Workbook().save(tmp_path / "a.xlsx")
     with pytest.raises(InputError, match="an empty sheet"):
         read(str(tmp_path / "a.xlsx"))
 
 
-def save_computed(book: Workbook, path: Path, value: float) -> None:
-    """Save a workbook as a spreadsheet program does, with a value of each formula."""
-    book.save(path)
-    with zipfile.ZipFile(path) as archive:
-        members = {name: archive.read(name) for name in archive.namelist()}
-    with zipfile.ZipFile(path, "w") as archive:
-        for name, content in members.items():
-            archive.writestr(name, re.sub(rb"</f><v ?/?>(</v>)?", b"</f><v>%g</v>" % value, content))
-
-
 def test_the_values_stored_with_formulas_are_read_and_a_line_says_so(book, tmp_path):
     book.active["A4"] = book.active["A6"] = "=A3*2"
-    save_computed(book, tmp_path / "a.xlsx", 7.5)
+    book.save(tmp_path / "without.xlsx")
+    with zipfile.ZipFile(tmp_path / "without.xlsx") as old, zipfile.ZipFile(tmp_path / "a.xlsx", "w") as new:
+        for name in old.namelist():  # as a spreadsheet program saves it, with a value of each formula
+            new.writestr(name, re.sub(rb"</f><v ?/?>(</v>)?", b"</f><v>7.5</v>", old.read(name)))
     told: list[str] = []
     ages = read(str(tmp_path / "a.xlsx"), say=told.append).learn["age"].to_pylist()
     assert ages == [None, 1.5, 7.5, None, 7.5, 5.5, None, 7.5]
@@ -173,9 +152,7 @@ def test_the_digest_is_of_what_is_written_and_not_of_how(suffix: str, separator:
         assert digest(tmp_path / "t.feather") == expected
 
 
-def test_a_folder_is_no_table(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"is a folder, and no table: name a file that ends in \.csv"):
-        read(tmp_path)
+def test_a_run_folder_is_no_table(tmp_path: Path) -> None:
     (tmp_path / STUDY).write_text("{}")
     with pytest.raises(InputError, match=r"is a run folder, and no table: .*ckcv predict"):
         read(tmp_path)
@@ -206,7 +183,6 @@ def write(request, tmp_path):
 WHOLE, UNITS, TOTAL = [HEAD, *WARD], ",years,mg/dl,", "Total,348,32,"
 STRAYS = {  # lines, what is said, and the option that leaves them out
     "units below a title": (["Ward 7,,,", HEAD, ",years,mg/dl,", *WARD], "of line 3", "1,3"),
-    "a total with its count": ([HEAD, *WARD, "All (n = 8),,4.0,"], "begins with 'All (n = 8)'", "last"),
     "blank lines": ([HEAD, "", ",years,mg/dl,", "", *WARD, "", "Mean,43.5,4,", ""], "of line 3", "3,last"),
 }
 
@@ -228,13 +204,10 @@ def test_what_is_no_row_is_asked_about_and_left_out(name, write):
     assert kept.num_rows > len(WARD)
 
 
-NO_LINES = ("", "0", "3-2", "first", "-1", "1;2", "99999999999")
-
-
 @pytest.mark.parametrize(
     ("option", "message"),
     [
-        *((text, "expected numbers of lines, counted from 1") for text in NO_LINES),
+        *((text, "expected numbers of lines, counted from 1") for text in ("0", "3-2", "first")),
         ("2-30", r"skip_rows='2-30': .* has 9 lines, and no line 30"),
         ("1-9", "Empty|empty"),
     ],
@@ -247,19 +220,15 @@ def test_lines_that_are_not_there_are_refused(option, message, write):
 ROWS = [  # whose first or last is one of them
     WHOLE,
     [HEAD, "P1,old,1.5,a", *WARD],  # a word in a row, of which other cells are those of other rows
-    [HEAD, "Q,41,mg,c", *WARD],  # a number in the row
     [HEAD, *WARD, "Total,1,2,a", *WARD, "Total,3,4,b"],  # a name that others have
-    *([HEAD, *WARD, f"{name},1,2,a"] for name in ("Alligator", "All Saints", "7")),
+    [HEAD, *WARD, "Alligator,1,2,a"],
     [HEAD, UNITS, *WARD[:4]],  # too few to tell
     ["a,b,y", "u,v,w", *(f"x{i % 3},z{i % 3},{'ab'[i % 2]}" for i in range(9))],  # no numbers at all
     [*WHOLE, "P9,,,"],
 ]
 SEPARATED = ["sep=;", *(line.replace(",", ";") for line in (HEAD, UNITS, *WARD))]
-TAILS = [[",,,"], ["   "], [",,,", "", " ", ";"], ["\x1a"], ["", ",,,", "\x1a\x1a"], [",,,"] * 2_000]
-JOINED = [
-    ["Ward 7", *WHOLE, "", *WHOLE, *WHOLE],
-    ["\ufeffWard 7", *WHOLE, "", f"\ufeff{HEAD}", *WARD, *WHOLE],
-]
+TAILS = [[",,,", "", " ", ";"], ["", ",,,", "\x1a\x1a"], [",,,"] * 2_000]
+JOINED = ["\ufeffWard 7", *WHOLE, "", f"\ufeff{HEAD}", *WARD, *WHOLE]
 READINGS = [  # lines, those that are left out, and how many rows are read, or what is said
     *((lines, None, len(lines) - 1) for lines in ROWS),
     *((SEPARATED, skip, expected) for skip, expected in ((None, "of line 3"), ("3", 8), ("1,3", 8))),
@@ -269,8 +238,7 @@ READINGS = [  # lines, those that are left out, and how many rows are read, or w
     *(([*WHOLE, TOTAL, *tail], "last", 8) for tail in TAILS),
     ([*WHOLE, ",,,", *WARD, WARD[0] + "\x1a"], None, 18),
     *(
-        (lines, skip, expected)
-        for lines in JOINED
+        (JOINED, skip, expected)
         for skip, expected in (
             ("1", "line 12 of .* repeats line 2, .*: if files were joined, say --skip-rows 1,12,21; if"),
             ("1,21", "repeats line 2, .* say --skip-rows 1,21,12;"),
@@ -297,33 +265,29 @@ def test_every_row_is_read_and_what_may_be_none_is_asked_about(end, lines, skip,
         assert "\x1a" not in "".join(columns.column(-1).drop_null().to_pylist())
 
 
-@pytest.mark.parametrize("separator", [",", "\t", " "])
-def test_a_comment_before_names_loses_its_mark_and_that_is_said(separator: str, tmp_path: Path) -> None:
-    path, said = tmp_path / ("table.txt" if separator == " " else "table.csv"), list[str]()
-    rows = [row.replace(",", separator) for row in WARD]
-    path.write_text("\n".join([f"# {HEAD.replace(',', separator)}", *rows]))
+def test_a_comment_before_names_loses_its_mark_and_that_is_said(tmp_path: Path) -> None:
+    path, said = tmp_path / "table.csv", list[str]()
+    path.write_text("\n".join([f"# {HEAD}", *WARD]))
     assert read(path, say=said.append).learn.column_names == HEAD.split(",")
     assert said == [f"'{path}' has a # before its names: it is left out, and the first column is 'name'"]
-    for name in ("#", "#name", "# of visits") if separator != " " else ("#",):  # these are names
-        path.write_text("\n".join([separator.join([name, *HEAD.split(",")[1:]]), *rows]))
+    for name in ("#", "#name", "# of visits"):  # these are names
+        path.write_text("\n".join([HEAD.replace("name", name), *WARD]))
         assert read(path).learn.column_names[0] == name
 
 
 FOREIGN = {  # two labels, which are text of western Europe in no way
-    "cp1251": ("Москва", "Казань"),
     "cp1250": ("Wałęsa", "Łódź"),
-    "cp1256": ("ذكر", "أنثى"),
     "shift_jis": ("男性", "女性"),
-    "euc_kr": ("남", "여"),
     "mac_roman": ("Müller", "Größe"),
 }
-WESTERN = ("für wider", "GRÖSSE STRAßE", "Þórður Björk", "“so” it’s", "Žižek œuvre", "£5 €5")
+WESTERN = ("GRÖSSE STRAßE", "“so” it’s", "£5 €5")
 
 
-def write_page(folder: Path, labels: tuple[str, str], encoding: str, name: str = "table.csv") -> Path:
+def write_page(folder: Path, labels: tuple[str, str], encoding: str) -> Path:
     rows = (f"{i % 5}.5,{i},{labels[i % 2]}\n" for i in range(24))
-    (folder / name).write_bytes(f"x,z,y\n{''.join(rows)}".encode(encoding))
-    return folder / name
+    path = folder / "table.csv"
+    path.write_bytes(f"x,z,y\n{''.join(rows)}".encode(encoding))
+    return path
 
 
 @pytest.mark.parametrize("encoding", FOREIGN)
@@ -345,15 +309,11 @@ def test_text_of_western_europe_is_read_and_said_to_be(labels: str, tmp_path: Pa
     assert found[1].strip("'\"") in labels
 
 
-MARKED = ("utf-8-sig", "utf-16")  # these say themselves what they are, whatever else is said
-
-
 @pytest.mark.parametrize(
     ("encoding", "said"),
     [
-        *((encoding, said) for encoding in ("utf-8", *MARKED) for said in (None, encoding)),
-        *((encoding, "cp1251") for encoding in MARKED),
-        *((encoding, encoding) for encoding in ("cp1252", "utf-16-le", "utf-16-be", "cp500", "utf-32-le")),
+        *product(["utf-8-sig", "utf-16"], [None, "cp1251"]),  # which say themselves what they are
+        *((encoding, encoding) for encoding in ("utf-8", "cp1252", "utf-16-be", "cp500")),
     ],
 )
 def test_an_encoding_is_what_the_file_says_or_the_user(encoding, said, tmp_path):
@@ -363,7 +323,7 @@ def test_an_encoding_is_what_the_file_says_or_the_user(encoding, said, tmp_path)
     assert columns["y"].unique().to_pylist() == ["Müller", "Größe"]
 
 
-@pytest.mark.parametrize("encoding", ["rot13", "base64", "undefined", "", 1251])
+@pytest.mark.parametrize("encoding", ["rot13", "undefined", "", 1251])
 def test_an_unknown_encoding_is_refused(encoding: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"table\.csv'"):
         read(write_page(tmp_path, ("a", "b"), "utf-8"), Reading(encoding=encoding))
@@ -372,13 +332,9 @@ def test_an_unknown_encoding_is_refused(encoding: str, tmp_path: Path) -> None:
 def test_bytes_that_are_not_of_the_encoding_are_refused_with_their_line(tmp_path: Path) -> None:
     path = tmp_path / "table.csv"
     for content, encoding, line in (
-        ("x,y\na,b\nMüller,b\n".encode("cp1252"), "utf-8", 3),
-        ("x\nMüller\nGröße\n".encode() + "Zürich\n".encode("cp1252"), None, 4),
+        ("x\nMüller\nGröße\n".encode() + "Zürich\n".encode("cp1252"), "utf-8", 4),
         ("x,y\na,b\n1,男".encode("shift_jis")[:-1], "shift_jis", 3),
-        ("x,y\n1,男".encode("shift_jis")[:-1], "shift_jis", 2),
     ):
         path.write_bytes(content)
-        with pytest.raises(
-            InputError, match=f"is not in {encoding or 'utf-8'}, as line {line} shows: say which"
-        ):
-            read(path, Reading(encoding=encoding))
+        with pytest.raises(InputError, match=f"is not in {encoding}, as line {line} shows: say which"):
+            read(path, Reading(encoding=None if encoding == "utf-8" else encoding))
