@@ -77,15 +77,6 @@ def test_a_class_by_name_is_an_object_of_it() -> None:
     assert AnyEstimator(estimator={**LOGISTIC, "params": {"C": 1.0}}) == AnyEstimator(estimator=LOGISTIC)
 
 
-def test_infinity_on_the_command_line_and_in_a_search() -> None:
-    study = Procedure.of(learner="linear", param="C=1,inf")
-    assert {setting["C"] for path in study.learner.space.paths for setting in path} == {1, "inf"}
-    options = {"param": {"C": [1.0, np.inf]}, "resampling": "kfold:3", "execution": SERIAL}
-    result = evaluate(X, Y, learner="linear", **options)
-    assert {entry.settings[0]["C"] for entry in result.entries} == {1.0, "inf"}
-    assert json.dumps(result.to_json(), allow_nan=False)
-
-
 def list_classes() -> dict[str, type]:
     """Every class of scikit-learn that a study may name."""
     found = {}
@@ -192,10 +183,6 @@ def test_what_may_be_a_path_or_code_is_no_part_of_a_study(name: str) -> None:
     if isinstance(given, dict):
         with pytest.raises(InputError, match=messages):
             build(given)
-
-
-def test_a_search_space_sets_steps_and_their_parameters() -> None:
-    Study.paper(learner=PIPELINE, param={"standardscaler": ["passthrough"], "n_estimators": (2, 3)})
 
 
 def test_what_a_file_names_is_not_imported_unless_it_is_trusted(tmp_path: Path) -> None:

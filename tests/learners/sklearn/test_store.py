@@ -25,11 +25,10 @@ from sklearn.ensemble import (
     StackingClassifier,
     VotingClassifier,
 )
-from sklearn.feature_selection import RFE, SelectKBest, SelectPercentile, chi2, mutual_info_classif
+from sklearn.feature_selection import SelectKBest, SelectPercentile, chi2, mutual_info_classif
 from sklearn.impute import KNNImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import (
-    GridSearchCV,
     TunedThresholdClassifierCV,
     cross_val_predict,
 )
@@ -77,7 +76,6 @@ HELD: dict[str, Any] = {
     "a machine for each class": OneVsRestClassifier(SVC()),
     "a stack of machines": StackingClassifier(TWO, GaussianNB(), cv=2),
     "neighbours in a vote": VotingClassifier([("near", KNeighborsClassifier()), TWO[1]]),
-    "RFE": make_pipeline(RFE(DecisionTreeClassifier(max_depth=2), n_features_to_select=2), GaussianNB()),
     "KNNImputer": make_pipeline(KNNImputer(), GaussianNB()),
     "trees of polynomials": make_pipeline(PolynomialFeatures(), GradientBoostingClassifier(n_estimators=2)),
 }
@@ -118,10 +116,6 @@ def test_what_holds_others_is_scored_stored_and_predicts_alike(name: str, tmp_pa
 
 REFUSED = {
     "thresholds": (TunedThresholdClassifierCV(GaussianNB(), cv=2), "Untrusted types .*_CurveScorer"),
-    "times": (
-        GridSearchCV(DecisionTreeClassifier(), {"max_depth": [1, 2]}, cv=2),
-        "Untrusted types .*StratifiedKFold",
-    ),
     "splines": (make_pipeline(SplineTransformer(3), GaussianNB()), "Untrusted types .*BSpline"),
 }
 

@@ -1,17 +1,22 @@
 """Parts of the SVM: distances equal in every bit however they are cut, the Gaussian kernel, scaling, factors,
-and decisions.
+and decisions; when the kernel is held whole, and the memory that a worker takes.
 """
+
+from typing import Any
 
 import numpy as np
 import pytest
-from conftest import limit_examples
+from conftest import blobs, limit_examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.preprocessing import StandardScaler
 
 from ckcv_ray.core.measures import UNDECIDED, ZERO_ONE
+from ckcv_ray.core.schedule import Stage, Unit
+from ckcv_ray.engine import evaluate
 from ckcv_ray.learners.ensemble import judge
-from ckcv_ray.learners.svm import kernels
+from ckcv_ray.learners.svm import blocks, kernels
+from ckcv_ray.learners.svm.blocks import path_on_points
 from ckcv_ray.learners.svm.compile import load_code
 from ckcv_ray.learners.svm.kernels import (
     MIN_CURVATURE,
@@ -24,7 +29,19 @@ from ckcv_ray.learners.svm.kernels import (
 )
 from ckcv_ray.learners.svm.model import SVMModel
 from ckcv_ray.learners.svm.newton import factorise, remove, solve
-from ckcv_ray.learners.svm.problem import DOUBLES, LANES, Scaling, fit_scaling, round_up
+from ckcv_ray.learners.svm.problem import (
+    DOUBLES,
+    EQUAL,
+    LANES,
+    Options,
+    Scaling,
+    Solutions,
+    fit_scaling,
+    round_up,
+)
+from ckcv_ray.study.problem import Problem
+from ckcv_ray.study.study import Study
+from ckcv_ray.tables.columns import Rows
 
 repeatable = settings(derandomize=True, deadline=None, max_examples=limit_examples(60))
 
@@ -155,3 +172,43 @@ def test_a_decision_within_1e_9_is_undecided_and_an_error_and_beyond_it_counts_b
         errors = judge(machine, row, np.array([y], dtype=np.int32), ZERO_ONE, 2)
         assert errors[y] == (label != y)
         assert errors[1 - y] == 0
+
+
+# When the kernel is held whole, and memory
+
+
+SOLVING = Options((0.1, 10.0), 1e-6, 10_000_000)
+
+
+STUDY = Study.paper(C=(0.1, 1.0, 10.0), gamma=(0.05, 0.5), k=(3, 5), n_splits=4, param={"tolerance": 1e-6})
+
+
+def test_whether_the_kernel_is_whole_depends_on_the_training_rows_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    task = blobs(60, d=3, seed=4)
+    y, rows = 2.0 * task.y - 1, np.arange(60)
+    monkeypatch.setattr(blocks, "WHOLE_BYTES", blocks.whole_bytes(50))
+    in_parts: list[int] = []
+
+    def count(X: Rows, *args: Any, **kwargs: Any) -> Solutions:
+        in_parts.append(len(X))
+        return path_on_points(X, *args, **kwargs)
+
+    monkeypatch.setattr(blocks, "path_on_points", count)
+    for limit, n_score in ((0, 60), (blocks.dense_bytes(50, 10), 60), (0, 1)):
+        monkeypatch.setattr(blocks, "DENSE_BYTES", limit)
+        for n_train in (50, 51):
+            block = blocks.prepare(task.X, None, fit_scaling(task.X, "none"), rows[:n_train], rows[:n_score])
+            block.fit(0.5, rows[:n_train], y[:n_train], EQUAL, SOLVING)
+    assert in_parts == [51, 51, 51]
+
+
+def test_the_plan_covers_what_a_worker_takes() -> None:
+    small, large = (evaluate.estimate_memory(Problem.of(Study(), blobs(n, d=20))) for n in (400, 20_000))
+    assert evaluate.INTERPRETER_BYTES < small < evaluate.INTERPRETER_BYTES + (16 << 20)
+    assert large < 5 << 29
+    problem = Problem.of(STUDY, blobs(60))
+    outcome = evaluate.evaluate(evaluate.share(problem), [Unit(Stage.SELECT, 0, 0, ((0, 3),))])
+    assert 0 < outcome.solving < outcome.seconds
+    assert outcome.peak > 1 << 20
