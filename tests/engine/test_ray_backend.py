@@ -22,7 +22,7 @@ from ckcv_ray.engine.evaluate import Inputs, share
 from ckcv_ray.engine.queue import Batch
 from ckcv_ray.engine.race import RaceQueue
 from ckcv_ray.engine.ray_backend import MAX_ATTEMPTS, replacements
-from ckcv_ray.errors import StoreError
+from ckcv_ray.errors import InputError, StoreError
 from ckcv_ray.learners.svm.compile import _folders
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.storage.folder import RunFolder
@@ -50,6 +50,15 @@ def test_a_batch_ray_gives_up_on_becomes_failures(ray_session: None, study: Stud
         assert sorted(f[3:6] for f in queue.failures()) == [(0, 0, 3), (1, 0, 2)]
     finally:
         backend.close()
+
+
+def test_a_table_too_large_for_every_node_is_refused(
+    ray_session: None, study: Study, task: Task, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ray_backend, "estimate_memory", lambda problem: 1 << 60)
+    with pytest.raises(InputError, match=r"a worker needs \d+ MiB .* no node offers more than \d+ MiB"):
+        run_job(Job(study, task, tmp_path / "run"), Execution("ray", workers=1))
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_run_may_be_stopped_while_batches_complete(ray_session: None, study: Study, task: Task) -> None:

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from boosting import make as make_booster
 from cases import BY_DAY, CASES
 from conftest import blobs, unwrap
 from finished import SERIAL, Finished
@@ -201,35 +200,6 @@ def test_the_positive_class_turns_every_figure(tmp_path: Path) -> None:
     rows, found, mean = low.T
     assert found.sum() == np.sum(first.y == 0)
     assert rows @ mean == pytest.approx(len(first.y) - high[:, 0] @ high[:, 2])
-
-
-def test_classes_that_are_never_found_are_a_caution() -> None:
-    rng = np.random.default_rng(1)
-    y = np.array(["ash", "birch", "cedar"])[np.where(rng.random(240) < 0.06, 2, np.arange(240) % 2)]
-    X = rng.normal(size=(240, 2)) + 4.0 * (y == "birch")[:, None]  # nothing tells cedar from ash
-    result = compute(Study.of(**HELD), Task.of(X, y))
-    counts = tabulate_claimed(result)
-    assert counts[2].sum() > 0 == counts[2, 2]
-    (said,) = (fact.text for fact in list_told(facts(result)) if fact.text.startswith("Never found"))
-    assert f"'cedar' ({counts[2].sum()} rows)" in said
-    assert result.summary().startswith("Quote with CAUTION")
-
-
-def test_the_next_commands_trust_the_packages_that_the_run_needed() -> None:
-    booster = make_booster("lightgbm", n_estimators=[2], num_leaves=[3])
-    for study, named in ((PAPER, "ckcv "), (PAPER.with_learner(booster), "ckcv --trust lightgbm ")):
-        last = compute(study, blobs(60)).summary(folder="runs/one").splitlines()[-1]
-        assert last.count("ckcv ") == last.count(named) >= 1
-
-
-def test_no_number_of_rows_is_advised_to_reach_a_constant() -> None:
-    rng = np.random.default_rng(1)
-    X = rng.normal(size=(240, 1))
-    y = (X[:, 0] + 4.0 * rng.normal(size=240) > 0).astype(int)
-    shown = compute(HOLDOUT, Task.of(X, y)).summary()
-    assert shown.startswith("Nothing")
-    assert re.search(r"with [\d,]+ rows: about", shown) is None
-    assert "with 480 rows: about" in compute(HOLDOUT, Task.of(X, (X[:, 0] > 0).astype(int))).summary()
 
 
 def test_the_question_of_a_stranger_s_folder_is_cut(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from conftest import blobs
 from matplotlib.figure import Figure
 
 from ckcv_ray import InputError, Result, Study, evaluate, run
-from ckcv_ray.errors import ceil_percent, floor_percent
+from ckcv_ray.errors import ceil_percent
 from ckcv_ray.reports import figures
 from ckcv_ray.reports.figures import Chart, Mark, Picture, Scale, Tiles, write_svg
 from ckcv_ray.runs.judged import judge_rows
@@ -59,13 +59,6 @@ def test_names_are_text_that_fits_and_no_formula_markup_or_hidden_label() -> Non
     assert max(map(len, shown)) <= figures.MAX_NAME
 
 
-def test_what_is_unknown_or_outside_is_not_drawn() -> None:
-    marks = [Mark([1, 2, 3, 4], [1, np.nan, 1, 9], shape="o"), Mark([1, 2, 3, 4], [1, 1, np.nan, 1], width=1)]
-    svg = write_svg(Chart(Scale(), Scale("", 0, 2), marks), "label")
-    assert svg.count("<circle") == 2
-    assert [path.count("L") for path in re.findall(r'd="(M[^"HVv]*)" fill="none"', svg)] == [1]
-
-
 @pytest.mark.parametrize("ends", [(0.0, 1.0), (-3.7, 12.4), (1e-9, 3e-9), (0.0, 4e6), (5.0, 5.1)])
 @pytest.mark.parametrize("log", [False, True])
 def test_ticks_are_few_round_numbers_on_the_axis(ends: tuple[float, float], log: bool) -> None:
@@ -75,19 +68,6 @@ def test_ticks_are_few_round_numbers_on_the_axis(ends: tuple[float, float], log:
     slack = 1e-6 * (high - low)
     assert all(low - slack <= value <= high + slack for value, _ in ticks)
     assert all(float(text) == pytest.approx(value, abs=1e-12) for value, text in ticks)
-
-
-@pytest.mark.parametrize("chart", [EVERYTHING, SQUARES], ids=["marks", "squares"])
-def test_axes_of_matplotlib_have_the_same_chart(chart: Chart) -> None:
-    axes = Figure().add_subplot()
-    figures.draw_on(axes, chart)
-    marks = [part for part in chart.parts if isinstance(part, Mark)]
-    for line, mark in zip(axes.lines, marks, strict=True):
-        assert np.array_equal(line.get_ydata(), np.broadcast_to(mark.y, X.shape), equal_nan=True)
-    assert len(axes.collections) == len(chart.parts) - len(marks)
-    x_ends, y_ends = chart.find_ends()
-    assert (axes.get_xlim(), axes.get_ylim()) == (x_ends, y_ends[::-1] if chart.y.down else y_ends)
-    assert (axes.get_xlabel(), axes.get_ylabel()) == (chart.x.label, chart.y.label)
 
 
 @pytest.fixture(scope="module")
@@ -121,13 +101,6 @@ def test_the_landscape_has_what_the_table_of_candidates_says_of_the_winners_k(re
     x, y = picture.heads.index(f"{best['C']:g}"), [row[0] for row in picture.rows].index(f"{best['gamma']:g}")
     assert (star.x.tolist(), star.y.tolist()) == ([x - 1], [y])
     assert picture.rows[y][x] == ceil_percent(made.certificate.l_ms)
-
-
-def test_the_bounds_over_k_are_those_of_the_table(result: Drawn) -> None:
-    picture = result[1]["L_MS and L_EE against k"]
-    (bounds,) = (part for part in picture.chart.parts if part.name == "lower bound")
-    beaten = [row[3] for row in picture.rows if row[4] == "–"]
-    assert [floor_percent(y / 100) for y in bounds.y] == beaten != []
 
 
 matplotlib.use("agg")
@@ -190,8 +163,3 @@ def test_what_cannot_be_drawn_is_refused_with_the_reason(result: Drawn) -> None:
         InputError, match=r"Calibration of this result: there is none: .* those of constant, "
     ):
         svm.plot.calibration()
-    rows = blobs(150)
-    several = run(Study.of(**SMALL, C=(1.0,), gamma=(0.1,)), rows.X, np.arange(150) % 3)
-    for draw, title in ((several.plot.roc, "ROC curve"), (several.plot.decision_curve, "Decision curve")):
-        with pytest.raises(InputError, match=f"{title} of this result: there is none: it takes two classes"):
-            draw()

@@ -7,20 +7,22 @@ import hashlib
 import os
 import re
 from collections.abc import Callable
-from functools import cache
 from html import unescape
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from conftest import Ran, blobs, unwrap
+from conftest import Ran, blobs
 from doubles import FIRE, Failing, k_of, run_with
 from finished import KINDS, SERIAL, Finished
 from pages import FORBIDDEN, HOSTILE, Page
+from sklearn.datasets import load_iris
 
-from ckcv_ray import evaluate, load_run
+from ckcv_ray import evaluate, load_run, report
 from ckcv_ray.errors import ceil_percent
+from ckcv_ray.reports import facts
+from ckcv_ray.reports.facts import DETAILS, PAGE, tell_data
 from ckcv_ray.reports.render import make_page
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.runs.verify import verify
@@ -36,12 +38,6 @@ PLAIN, TARGET = blobs(30, d=len(NAMES)), "<title>&\"' target"
 COLUMNS = dict(zip(NAMES, PLAIN.X.T, strict=True)) | {TARGET: np.where(PLAIN.y == 1, *HOSTILE)}
 OF_STRANGERS = Task.from_table(pa.table(COLUMNS), Roles(TARGET), source='"><script>2</script>.csv')
 KINDS["hostile"] = SMALL, OF_STRANGERS
-
-
-@cache
-def show_once(out: Path) -> str:
-    """The page of a run that nothing below changes, made once."""
-    return make_page(out)
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +78,7 @@ def test_the_page_is_a_function_of_the_folder(
 
 
 def test_nothing_is_loaded_or_executed_and_names_from_the_data_are_text(finished: Finished) -> None:
-    text, task = show_once(finished("hostile")), load_run(finished("hostile")).task
+    text, task = make_page(finished("hostile")), load_run(finished("hostile")).task
     shown = Page(text)
     for name in (*task.classes, *task.features, task.target.name, "<script>2</script>.csv"):
         assert str(name) in shown.text
@@ -95,18 +91,6 @@ def test_nothing_is_loaded_or_executed_and_names_from_the_data_are_text(finished
     assert "http" not in text.replace("http-equiv", "")
     assert "default-src 'none'" in text
     assert 'name="viewport"' in text
-
-
-def test_every_figure_has_words_and_a_table(tested: Path) -> None:
-    text = show_once(tested)
-    shown = Page(text)
-    assert len(shown.labels) == 6  # of what was measured, and of the search
-    assert all("table below" in label for label in shown.labels)
-    assert shown.tags.count("figure") == 6
-    assert shown.text.count("The same as a table") == 6
-    assert "currentColor" in text
-    ids = [value for name, value in shown.attributes if name == "id"]
-    assert len(ids) == len(set(ids))
 
 
 PAGES = Path(__file__).with_name("pages")
@@ -135,7 +119,58 @@ def test_a_page_reads_as_it_did(case: str, folder: str, finished: Finished) -> N
     assert shown == file.read_text()
 
 
-def test_a_score_that_no_split_has_has_no_figure_of_splits(tmp_path: Path) -> None:
-    task, out = blobs(12), tmp_path / "scores"
-    evaluate(task.X, task.y, out, learner="naive_bayes", resampling="loo", measure="roc_auc")
-    assert "There is none: roc_auc is not defined on any single split." in unwrap(make_page(out))
+# The options of ckcv report, and what describes data and scores
+
+
+def test_what_a_person_says_stands_on_the_page_as_text(
+    finished: Finished, tmp_path: Path, ckcv: Command
+) -> None:
+    purpose = tmp_path / "purpose.txt"
+    purpose.write_text("To tell <b>early</b>\nwho recovers.\n\nNot for children.\n")
+    words = ("--title", "A & B", "--author", "Dr. <i>", "--purpose", purpose, "--out", tmp_path / "page.html")
+    assert ckcv("report", finished("held"), *words)[0] == 0
+    page = (tmp_path / "page.html").read_text()
+    assert "<h1><bdi>A &amp; B</bdi></h1>" in page
+    assert "author: Dr. &lt;i&gt;" in page
+    assert "To tell &lt;b&gt;early&lt;/b&gt; who recovers." in page
+    assert page.count('class="purpose"') == 2
+
+
+def test_a_short_report_has_the_number_and_its_conditions_and_no_search(
+    finished: Finished, tmp_path: Path
+) -> None:
+    long = make_page(finished("held"))
+    short = Path(report(finished("held"), tmp_path / "s.html", short=True)).read_text()
+    assumptions = load_run(finished("held")).certificate.assumptions
+    for words in ("The number to quote", "May I quote it?", "By class", *assumptions):
+        assert words in short
+    assert ("Glossary" in short, "Glossary" in long) == (False, True)
+    assert short.count("<svg") < long.count("<svg")
+
+
+def test_data_are_described_column_by_column(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    n = 60
+    table = pa.table(
+        {
+            "age": pa.array([None if i % 6 == 0 else float(i) for i in range(n)]),
+            "ward": [("north", "south", "north")[i % 3] for i in range(n)],
+            "admitted": [f"2024-01-{1 + i % 28:02d}" for i in range(n)],
+        }
+    )
+    result = evaluate(table, np.arange(n) % 3 == 0, tmp_path / "run", SERIAL, learner="tree")
+    assert tell_data(result, 0, DETAILS).tables == []  # of a screen: of many rows they take long
+    (columns,) = tell_data(result, 0, PAGE).tables
+    age, ward, admitted = columns.rows
+    assert age[:4] == ("age", "number", "10", "16.67 %")
+    assert ward[-1] == "north (66.67 %)"
+    assert (admitted[1], admitted[-1][:8]) == ("date", "2024-01-")
+    monkeypatch.setattr(facts, "MAX_DESCRIBED", 1)
+    assert "Columns: the first 1 of 3" in make_page(tmp_path / "run")
+
+
+def test_what_failed_of_scores_is_listed(tmp_path: Path) -> None:
+    options = {"learner": "neighbors", "resampling": "holdout:0.9", "param": {"n_neighbors": (5, 40)}}
+    evaluate(*load_iris(return_X_y=True), tmp_path / "failing", SERIAL, **options)
+    page = make_page(tmp_path / "failing")
+    assert "Some scores are incomplete" in page
+    assert "Expected n_neighbors" in page

@@ -46,26 +46,6 @@ def test_the_rows_of_the_first_claim_are_judged_as_it_counts_them(kind: str, fin
     assert (found.rank is None, found.probability is None) == (False, kind != "held vote")
 
 
-def test_of_many_rows_a_sample_is_judged(finished: Finished, monkeypatch: pytest.MonkeyPatch) -> None:
-    result = load_run(finished("paper"))
-    monkeypatch.setattr(judging, "MAX_JUDGED", 20)
-    found = judging.judge_rows(result)
-    assert len(found.y) == 20
-    assert found.rows.startswith("a random sample of 20 of ")
-    assert np.bincount(found.classifier).tolist() == [4] * 5
-    assert np.array_equal(found.label, judging.judge_rows(result).label)
-
-
-def test_probabilities_are_those_of_the_models(finished: Finished) -> None:
-    found = judging.judge_rows(load_run(finished("trees")))
-    assert np.allclose(found.probability.sum(axis=1), 1)
-    assert np.array_equal(found.probability.argmax(axis=1), found.label)
-    page = make_page(finished("trees"))
-    assert page.count("<figure>") == page.count("<svg")
-    for title in ("ROC curve", "Calibration", "Distribution of scores by class", "Permutation importance"):
-        assert f"<h3>{title}</h3>" in page
-
-
 @pytest.mark.parametrize("labels", [[0, 2], [0], None, "an error"], ids=str)
 def test_a_model_that_cannot_classify_is_a_damaged_folder(labels: Any) -> None:
     def predict(X: Any) -> Predicted:
@@ -212,16 +192,6 @@ def test_curves_are_net_benefits_and_points_are_what_is_claimed_at_the_prevalenc
     assert judging.trace_net_benefit(result, one) is None
     picture = next(p for p in draw_performance(result, one) if "Decision" in p.title)
     assert picture.caption == "There is none: it takes two classes, and rows of both."
-
-
-def test_without_claims_the_share_is_that_of_the_rows_and_nothing_is_proven() -> None:
-    result = make("refit", "svm")
-    judged = judging.judge_rows(result)
-    found = judging.trace_net_benefit(result, judged)
-    assert (found.prevalence, found.points, found.cut_off) == (np.mean(judged.y == 1), (), judging.BY_BEST)
-    assert np.all(found.by_cut_off >= np.maximum(np.maximum(found.by_rule, found.everybody), 0) - 1e-12)
-    several = judging.trace_net_benefit(result, judged._replace(classifier=np.arange(len(judged.y)) % 2))
-    assert (several.by_cut_off, several.cut_off) == (None, "")
 
 
 NOISE = Task.of(np.random.default_rng(0).normal(size=(600, 2)), np.arange(600) % 2)

@@ -54,21 +54,8 @@ def test_a_moment_of_a_run_in_words() -> None:
     assert "| less than 1 s left |" in describe_progress(later._replace(left=0.4), BEGUN, 5.0)
 
 
-def test_a_run_says_what_it_is_at() -> None:
-    moments: list[Progress] = []
-    run(Study.of(**SMALL), ROWS.X, ROWS.y, execution=SERIAL, listen=moments.append)
-    first, second, last = dict.fromkeys(at.stage for at in moments)
-    assert (first, last) == ("searching", "judging")
-    assert re.fullmatch("refitting [0-9]+ models", second)
-
-
-def compute() -> None:
-    evaluate(ROWS.X, ROWS.y, execution=SERIAL, resampling="kfold:3")
-
-
-@pytest.mark.parametrize("call", [compute, lambda: CKCVClassifier(**SMALL).fit(ROWS.X, ROWS.y)])
-def test_a_notebook_shows_one_line_that_says_how_the_run_ended(call: Any, outputs: list[Any]) -> None:
-    call()
+def test_a_notebook_shows_one_line_that_says_how_the_run_ended(outputs: list[Any]) -> None:
+    CKCVClassifier(**SMALL).fit(ROWS.X, ROWS.y)
     assert len(outputs) > 1
     assert {number for number, _ in outputs} == {0}
     *moments, (_, end) = outputs
@@ -99,7 +86,7 @@ def test_a_listener_and_a_terminal_show_nothing(outputs: list[Any], monkeypatch:
     assert is_notebook()
     monkeypatch.setattr(sys.modules["IPython"], "get_ipython", SimpleNamespace)  # a shell without a kernel
     assert not is_notebook()
-    compute()
+    CKCVClassifier(**SMALL).fit(ROWS.X, ROWS.y)
     assert outputs == []
 
 
