@@ -1,8 +1,9 @@
-"""One table of bombs: files that expand to large ones, or claim to, and how each of them is refused.
+"""Files that expand to large ones, or claim to, and how each of them is refused; what is large and allowed.
 
-All are read in a process whose memory is limited, which none of them may end.
+Bombs are read in a process whose memory is limited, which none of them may end.
 """
 
+import gzip
 import json
 import os
 import re
@@ -19,7 +20,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from openpyxl import Workbook
-from pyarrow import parquet
+from pyarrow import feather, parquet
+
+from ckcv_ray.errors import InputError
+from ckcv_ray.tables.named import read
 
 READ = """
 import json, os, resource, sys
@@ -133,7 +137,7 @@ def write_varint(value: int) -> bytes:
     return bytes([value & 127 | 128]) + write_varint(value >> 7) if value > 127 else bytes([value])
 
 
-def feather(path: Path, table: pa.Table, compression: str | None = "zstd", times: int = 1) -> None:
+def write_feather(path: Path, table: pa.Table, compression: str | None = "zstd", times: int = 1) -> None:
     options = pa.ipc.IpcWriteOptions(compression=compression)
     with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, table.schema, options=options) as writer:
         for _ in range(times):
@@ -142,7 +146,7 @@ def feather(path: Path, table: pa.Table, compression: str | None = "zstd", times
 
 def long_buffers(path: Path, length: int) -> None:
     """Buffers that say to be very long once unpacked."""
-    feather(path, pa.table({"a": np.arange(5001.0)}), "lz4")
+    write_feather(path, pa.table({"a": np.arange(5001.0)}), "lz4")
     lengths = struct.pack("<q", 8 * 5001), struct.pack("<q", length)
     path.write_bytes(path.read_bytes().replace(*lengths))
 
@@ -186,8 +190,8 @@ HOSTILE: dict[str, tuple[str, Callable[[Path], object], str]] = {
     "pages said to be small": ("a.parquet", small_pages, "takes 1,200 MiB"),
     "2^40 rows": ("a.parquet", more_rows, "1,099,511,627,776 rows"),
     "a column misdeclared": ("a.parquet", misdeclared, "cannot read"),
-    "a text many times in Feather": ("a.feather", lambda p: feather(p, LONG_TEXT), "takes 3,125 MiB"),
-    "many zeros": ("a.feather", lambda p: feather(p, ZEROS, times=60), "10,400,000 rows"),
+    "a text many times in Feather": ("a.feather", lambda p: write_feather(p, LONG_TEXT), "takes 3,125 MiB"),
+    "many zeros": ("a.feather", lambda p: write_feather(p, ZEROS, times=60), "10,400,000 rows"),
     "a buffer of 2^40 bytes": ("a.feather", lambda p: long_buffers(p, 1 << 40), "takes more than"),
     "17 million cells": ("a.xlsx", lambda p: workbook(p, f"<row>{'<c/>' * 17}</row>" * 10**6), "16,777,216"),
     "far corners": ("a.xlsx", far_corners, "1,048,576 rows and 16,384 columns"),
@@ -219,3 +223,70 @@ def test_bombs_are_refused_in_a_sentence_within_memory_and_time(large: bool, tmp
         assert seconds < SECONDS, name
         assert list(path.parent.iterdir()) == [path]
     assert mib <= MIB
+
+
+def test_what_is_large_but_allowed_is_read(tmp_path: Path) -> None:
+    """Many columns, lines longer than a megabyte, and a repeated text."""
+    names = ",".join(f"a_rather_long_name_of_a_column_{i}" for i in range(30_000))
+    text(tmp_path / "wide.csv", names + "\n" + (",".join(["0.5"] * 30_000) + "\n") * 3)
+    assert len(names) > 1 << 20
+    assert read(tmp_path / "wide.csv").learn.shape == (3, 30_000)
+    save(tmp_path / "few.parquet", {"a": [b"\xff"] * 1000, "b": range(1000)})
+    assert read(tmp_path / "few.parquet").learn.shape == (1000, 2)
+
+
+@pytest.mark.parametrize("name", ["t.csv.gz", "t.parquet", "t.feather"])
+def test_arrow_reads_files_without_its_pool_of_threads(name: str, tmp_path: Path) -> None:
+    """They may abort the process at exit; the one that may stay holds nothing of Python's."""
+    columns = pa.table({f"x{i}": np.arange(1000.0) for i in range(8)})
+    parquet.write_table(columns, tmp_path / "t.parquet")
+    feather.write_feather(columns, str(tmp_path / "t.feather"), compression="lz4")
+    (tmp_path / "t.csv.gz").write_bytes(gzip.compress(b"x,y\n" + b"1,2\n" * 1000))
+    count = "len(os.listdir('/proc/self/task'))"
+    code = (
+        f"import os; from ckcv_ray.tables.read import read_file; n = {count}; "
+        f"read_file({name!r}); print({count} - n)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, check=True)
+    assert int(done.stdout) <= (0 if name == "t.feather" else 1)
+
+
+def test_cells_of_a_parquet_file_that_are_none_of_their_type_are_refused(tmp_path: Path) -> None:
+    offsets, y = np.arange(5, dtype=np.int32), pa.array(["no", "yes"] * 2)
+    text = pa.StringArray.from_buffers(4, pa.py_buffer(offsets), pa.py_buffer(b"ab\x80d"))
+    late = pa.array([1, 2, 3, 86_400_000_000], pa.int64()).view(pa.time64("us"))
+    for cells, what in ((text, "UTF8"), (late, "time64")):
+        file = tmp_path / "t.parquet"
+        parquet.write_table(pa.table({"x": cells, "y": y}), file)
+        with pytest.raises(InputError, match=rf"t\.parquet' .*{what}"):
+            read(file)
+
+
+LIMITED = """
+import threading
+from resource import RLIMIT_AS, getrlimit
+import numpy as np
+import pyarrow as pa
+from ckcv_ray.tables.limits import limit_memory
+
+before = getrlimit(RLIMIT_AS)
+for allocate in (lambda: np.ones(1 << 27), lambda: pa.allocate_buffer(1 << 30), lambda: [0] * (1 << 27)):
+    try:
+        with limit_memory(1 << 28):
+            allocate()
+    except ValueError as error:
+        print(error)
+    assert getrlimit(RLIMIT_AS) == before
+with limit_memory(1 << 30), limit_memory(1 << 32):  # the lower one holds
+    print(getrlimit(RLIMIT_AS)[0] < 1 << 32)
+done = threading.Event()
+threading.Thread(target=done.wait).start()
+with limit_memory(0):  # it would be that of the other thread too
+    print(getrlimit(RLIMIT_AS) == before, len(np.ones(1 << 22)))
+done.set()
+"""
+
+
+def test_memory_is_limited_while_a_file_is_read_and_no_other_thread_runs() -> None:
+    done = subprocess.run([sys.executable, "-c", LIMITED], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["reading it takes more than 256 MiB"] * 3 + ["True", "True 4194304"]

@@ -329,6 +329,13 @@ def test_an_unknown_encoding_is_refused(encoding: str, tmp_path: Path) -> None:
         read(write_page(tmp_path, ("a", "b"), "utf-8"), Reading(encoding=encoding))
 
 
+def test_a_separator_is_one_character(tmp_path: Path) -> None:
+    path = write_page(tmp_path, ("a", "b"), "utf-8")
+    for separator in ("", ",,", "é", '"'):
+        with pytest.raises(InputError, match="expected one character"):
+            read(path, Reading(separator=separator))
+
+
 def test_bytes_that_are_not_of_the_encoding_are_refused_with_their_line(tmp_path: Path) -> None:
     path = tmp_path / "table.csv"
     for content, encoding, line in (
