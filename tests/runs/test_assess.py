@@ -1,36 +1,35 @@
-"""Procedures: the numbers of scikit-learn, the same on every backend and after any interruption."""
+"""Procedures: the numbers of scikit-learn, and what makes usual figures untrue."""
 
 import json
 import warnings
 from itertools import pairwise, product
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from scipy.stats import beta, t
 from sklearn.base import clone
-from sklearn.datasets import load_breast_cancer, load_iris
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import KFold as KFoldOfSklearn
-from sklearn.model_selection import cross_validate
+from sklearn.metrics import accuracy_score, log_loss
+from sklearn.model_selection import GroupKFold, KFold, TimeSeriesSplit, cross_validate
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from ckcv_ray import Execution
+from ckcv_ray import Execution, Procedure, StoreError, evaluate
 from ckcv_ray.core.bounds.paired import compare_scores
 from ckcv_ray.core.resampling.base import Splits
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.core.selection import select_settings
-from ckcv_ray.errors import InputError, StoreError
+from ckcv_ray.errors import InputError
 from ckcv_ray.learners.sklearn.paths import fit_model
-from ckcv_ray.reports.render import make_page
-from ckcv_ray.runs.finished import load_run, load_scores
-from ckcv_ray.runs.run import evaluate
+from ckcv_ray.runs.finished import load_scores
+from ckcv_ray.runs.run import assess
 from ckcv_ray.runs.scored import compare_entries, explain_no_bound
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.study.problem import INNER, OUTER, Problem
-from ckcv_ray.study.study import Procedure
+from ckcv_ray.tables.roles import Roles
 from ckcv_ray.tables.task import Task
 
 SERIAL = Execution("serial")
@@ -138,9 +137,7 @@ def test_a_finished_procedure_is_read_and_what_is_damaged_computed_again(tmp_pat
         evaluate(X, Y, tmp_path / "run", SERIAL, seed=1, **PLAIN)
     with pytest.raises(StoreError, match="data: another table"):
         evaluate(X[:-1], Y[:-1], tmp_path / "run", SERIAL, **PLAIN)
-    with pytest.raises(StoreError, match="holds the scores of a procedure"):
-        load_run(tmp_path / "run")
-    for name in ("data.parquet", "study.json", "scores.parquet", "scores.json", "execution.json"):
+    for name in ("data.parquet", "scores.parquet", "scores.json"):
         file = tmp_path / "run" / name
         file.write_bytes(file.read_bytes()[:-7])
         with pytest.raises(StoreError):
@@ -150,7 +147,7 @@ def test_a_finished_procedure_is_read_and_what_is_damaged_computed_again(tmp_pat
 
 
 def test_what_fails_in_some_splits_is_recorded_and_the_score_incomplete(tmp_path):
-    """Two neighbours of one training row: in half of the splits there are too few rows."""
+    """Four neighbours of three training rows: in one of two splits there are too few."""
     rows = np.arange(6.0)[:, None]
     options = {
         "learner": "neighbors",
@@ -162,20 +159,10 @@ def test_what_fails_in_some_splits_is_recorded_and_the_score_incomplete(tmp_path
     assert (figures.missing, np.isnan(figures.mean), np.isnan(figures.pooled)) == (1, True, True)
     assert "1 failed" in result.summary()
     assert not result.complete
-    assert result.to_json()["entries"][0]["scores"]["accuracy"]["splits"][1] is None
     json.dumps(result.to_json(), allow_nan=False)
     (failure,) = result.execution["failures"]
     assert "Expected n_neighbors <= n_samples_fit" in failure[3]
-    again = load_scores(tmp_path / "run")
-    assert same(again, result)
-
-
-def test_a_score_that_is_not_defined_in_a_split_is_incomplete():
-    result = evaluate(X, Y, resampling="loo", measure="auc,accuracy", execution=SERIAL, learner="naive_bayes")
-    auc, accuracy = (result.figures(result.entries[0], score) for score in result.scores)
-    assert (auc.undefined, auc.pooled) == (len(Y), None)
-    assert accuracy.mean == pytest.approx(accuracy.pooled)
-    assert "95 not defined" in result.summary()
+    assert same(load_scores(tmp_path / "run"), result)
 
 
 def test_pooled_figures_and_bounds_come_from_all_rows():
@@ -203,22 +190,19 @@ def test_pooled_figures_and_bounds_come_from_all_rows():
         ({"resampling": "bootstrap632:5"}, "rows that they fit on"),
         ({"resampling": "kfold:5", "stratify": True}, "fixed numbers of each class"),
         ({"resampling": "kfold:5", "groups": np.arange(len(Y)) // 3}, "groups"),
-        ({"resampling": KFoldOfSklearn(5)}, "given"),
+        ({"resampling": KFold(5)}, "given"),
         ({"resampling": "nested:3:3", "select_by": "zero_one"}, "rows of all splits"),
     ],
 )
-def test_no_bound_is_shown_where_none_is_proven(options, reason, tmp_path):
+def test_no_bound_is_shown_where_none_is_proven(options, reason):
     kind = {"learner": "naive_bayes", "measure": "zero_one,accuracy", "execution": SERIAL}
-    result = evaluate(X, Y, out=tmp_path / "run", **kind, **options)
+    result = evaluate(X, Y, **kind, **options)
     assert reason in explain_no_bound(result)
     for entry, score in product(result.entries, result.scores):
         assert np.isnan(result.bounds(entry, score)).all()
         assert set(result.to_json()["entries"][0]["scores"][score.name]["bounds"]) == {None}
     said = " ".join(result.summary().split())
     assert f"No bound is proven for any model on new rows: {explain_no_bound(result)}." in said
-    assert result.to_json()["unbounded"] == explain_no_bound(result)
-    if "groups" in options:
-        assert explain_no_bound(result) in make_page(tmp_path / "run")
 
 
 def test_bounds_of_a_setting_selected_inside_each_split_and_of_accuracy():
@@ -244,31 +228,10 @@ def test_learners_are_compared_on_the_same_splits():
     assert compare_scores([1.0, 1.0], [1.0, 1.0], 0.5).p == 1.0
 
 
-def test_a_nested_resampling_selects_by_the_first_measure():
-    """The name is resolved, so the run is that of a study that names it."""
-    options = {"resampling": "nested:5:5", "measure": [cost, "accuracy"]}
-    assert Procedure.of(**options) == Procedure.of(**options, select_by="cost")
-    assert Procedure.of(resampling="nested:5:5", learner="ridge").select_by == "rmse"
-    assert Procedure.of(resampling="kfold:5").select_by is None
-
-
 def test_of_equal_settings_the_smaller_step_then_path_is_selected():
     losses = np.array([[[0.3, 0.1, np.nan], [0.1, 0.1, 0.2], [0.1, np.nan, np.nan]]])
     chosen = select_settings(losses, np.array([0, 1]), np.array([0, 0, 1]), each=False)
     assert chosen.tolist() == [[[1, 0], [2, 0]]]
-    nothing = select_settings(np.full((2, 1, 1), np.nan), np.array([0, 1, 2]), np.array([0]), each=True)
-    assert nothing.tolist() == [[[-1, -1]], [[-1, -1]]]
-
-
-def test_learners_are_fitted_at_their_usual_settings():
-    forest = evaluate(X, Y, resampling="holdout:0.3", execution=SERIAL, learner="forest")
-    defaults = clone(RandomForestClassifier()).get_params()
-    (setting,) = forest.entries[0].settings
-    assert setting == {name: defaults[name] for name in setting}
-    svm = evaluate(X, Y, resampling="holdout:0.3", execution=SERIAL)
-    assert svm.entries[0].settings == ({"C": 1.0, "gamma": pytest.approx(1 / 30)},)
-    partly = evaluate(X, Y, resampling="holdout:0.3", execution=SERIAL, C="1,10")
-    assert [one.settings[0]["C"] for one in partly.entries] == [1.0, 10.0]
 
 
 def cost(y, predicted):
@@ -285,22 +248,15 @@ def broken(y, predicted):
 
 
 def test_a_function_may_measure_and_select(tmp_path):
-    options = {
-        "learner": "linear",
-        "resampling": "nested:3:3",
-        "select_by": "cost",
-        "measure": [cost, "accuracy"],
-    }
+    options = {"learner": "linear", "resampling": "nested:3:3", "measure": [cost, "accuracy"]}  # by the first
     result = evaluate(X, Y, tmp_path / "run", SERIAL, **options)
     (entry,) = result.entries
     costs = result.of_splits(entry, result.scores[0])
     for (train, scored), found, setting in zip(pairs(result.study), costs, entry.settings, strict=True):
         model, _ = fit_model(result.problem.learner, TASK, train, setting)
         assert found == cost(Y[scored], model.predict(X[scored]).label)
-    again = load_scores(tmp_path / "run")
-    assert same(again, result)
-    again = evaluate(X, Y, tmp_path / "run", SERIAL, **options)
-    assert same(again, result)
+    assert same(load_scores(tmp_path / "run"), result)
+    assert same(evaluate(X, Y, tmp_path / "run", SERIAL, **options), result)
 
 
 @pytest.mark.parametrize(
@@ -313,19 +269,6 @@ def test_a_function_that_fails_is_recorded(function, messages):
     assert not result.complete
     assert len(result.execution["failures"]) == 3
     assert messages in result.execution["failures"][0][3]
-
-
-def test_a_function_that_cannot_be_sent_is_refused(ray_session):
-    from threading import Lock
-
-    lock = Lock()
-
-    def locked(y, predicted):
-        with lock:
-            return 0.0
-
-    with pytest.raises(InputError, match="values that can be pickled"):
-        evaluate(X, Y, measure=locked, execution=Execution("ray"), learner="tree")
 
 
 @pytest.mark.parametrize("seconds", [0.0, 60.0])
@@ -354,3 +297,192 @@ def test_a_procedure_that_cannot_be_read_is_refused(name, value):
     assert Procedure.from_json(json.loads(json.dumps(content))).to_json() == content
     with pytest.raises(InputError):
         Procedure.from_json(content | {name: value})
+
+
+# What makes usual figures untrue, and procedures that do not go together
+
+
+@pytest.mark.parametrize(
+    ("measure", "splitter"), [("auc", TimeSeriesSplit(4)), ("average_precision", KFold(5))]
+)
+def test_rows_are_ranked_as_scikit_learn_ranks_them(measure, splitter):
+    """By the probability of the second class: a difference of two makes ties of those near 1."""
+    result = evaluate(X, Y, learner=GaussianNB(), resampling=splitter, measure=measure, execution=SERIAL)
+    scoring = "roc_auc" if measure == "auc" else measure
+    found = cross_validate(GaussianNB(), X, Y, cv=splitter, scoring=scoring)["test_score"]
+    assert np.array_equal(result.to_frame()[measure].to_numpy(), found, equal_nan=True)
+
+
+def test_dates_that_do_not_ascend_are_a_caution_where_rows_are_taken_in_their_order():
+    """One date by which the table is sorted is enough: others may be dates of birth."""
+    seen = np.datetime64("2020-01-01") + np.arange(60)
+    born = {"born": seen[np.random.default_rng(3).permutation(60)]}
+    both = born | {"seen": seen}
+    for dates, resampling, said in (
+        (born, "time:3", True),
+        (born, "kfold:3", False),
+        (both, "time:3", False),
+    ):
+        inputs = pa.table({"size": X[:60, 0], **dates})
+        result = evaluate(inputs, Y[:60], learner="tree", resampling=resampling, execution=SERIAL)
+        assert ("not in ascending order of 'born'" in " ".join(result.summary().split())) == said
+
+
+def test_rows_that_repeat_and_columns_that_look_like_groups_are_pointed_out():
+    result = evaluate(np.tile(X[:30], (3, 1)), np.tile(Y[:30], 3), learner="tree", resampling="holdout:0.3",
+                      execution=SERIAL)  # fmt: skip
+    assert result.to_json()["repeats"] == 90
+    assert "CAUTION 90 of 90 rows equal another row in every column" in " ".join(result.summary().split())
+    table = pa.table({"patient": np.arange(60) // 3, "x": X[:60, 0], "y": Y[:60]})
+    study = Procedure.of(resampling="holdout:0.3", learner="tree")
+    asked = assess(study, Task.from_table(table, Roles("y")), None, SERIAL)
+    assert "QUESTION column 'patient' repeats" in " ".join(asked.summary().split())
+
+
+def loss_of(value):
+    def loss(y, predicted):
+        return value
+
+    return loss
+
+
+def test_a_function_is_known_by_what_it_encloses(tmp_path):
+    options = {"learner": "tree", "resampling": "kfold:3", "execution": SERIAL}
+    first, again = (evaluate(X, Y, tmp_path / "a", measure=loss_of(0.25), **options) for _ in range(2))
+    assert first.to_frame()["loss"].tolist() == [0.25] * 3
+    assert again.run_id == first.run_id
+    with pytest.raises(StoreError, match="measure: requested"):
+        evaluate(X, Y, tmp_path / "a", measure=loss_of(0.75), **options)
+
+
+# Classes with a single row: scored without a certification, and refused with one
+
+
+ROWS = np.random.default_rng(7).normal(size=(40, 3))
+SINGLE = np.array(["a"] * 20 + ["b"] * 19 + ["c"])
+
+
+def test_a_row_of_a_class_that_was_not_learned_is_wrong():
+    """Its probability is 0, as scikit-learn's cross_val_predict has it; AUC is not defined there."""
+    options = {"learner": "linear", "measure": "accuracy,log_loss,roc_auc_ovr", "resampling": "kfold:4"}
+    result = evaluate(ROWS, SINGLE, execution=SERIAL, **options)
+    (entry,), estimator = result.entries, make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
+    expected = []
+    for number in range(4):
+        train, scored = result.problem.rows(Stage.SELECT, OUTER, number)
+        fitted = clone(estimator).fit(ROWS[train], SINGLE[train])
+        shares = np.zeros((len(scored), 3))
+        shares[:, np.searchsorted(["a", "b", "c"], fitted.classes_)] = fitted.predict_proba(ROWS[scored])
+        y = SINGLE[scored]
+        expected.append(
+            (accuracy_score(y, fitted.predict(ROWS[scored])), log_loss(y, shares, labels=list("abc")))
+        )
+    found = [result.of_splits(entry, score) for score in result.scores]
+    np.testing.assert_allclose(np.transpose(found[:2]), expected, rtol=1e-9)
+    assert np.isnan(found[2]).sum() == 3  # splits that do not score the row
+
+
+# Functions of the user that see probabilities: those of the model, in the order of the sorted labels
+
+
+FLOWERS, KINDS = load_iris(return_X_y=True)
+FLOWERS, SPECIES = FLOWERS[::3], np.array(["setosa", "versicolor", "virginica"])[KINDS[::3]]
+
+
+def surprise(y, predicted, probability):
+    return log_loss(y, probability, labels=["setosa", "versicolor", "virginica"])
+
+
+def alter(y, predicted, *, probability):
+    probability[:] = 0  # its own copy
+    return 1.0
+
+
+def test_a_function_sees_the_probabilities_and_selects_by_them():
+    options = {"learner": "neighbors", "param": {"n_neighbors": (1, 5, 9)}, "resampling": "nested_halves:3"}
+    own = evaluate(FLOWERS, SPECIES, measure=[surprise, alter, "log_loss"], execution=SERIAL, **options)
+    named = evaluate(FLOWERS, SPECIES, measure="log_loss", execution=SERIAL, **options)
+    assert own.entries[0].settings == named.entries[0].settings
+    by_function, _, by_name = (own.of_splits(own.entries[0], score) for score in own.scores)
+    np.testing.assert_array_equal(by_function, by_name)
+
+
+A, B = (part[::6] for part in load_diabetes(return_X_y=True))
+B = B + np.arange(len(B)) / 1e4  # no two are equal
+PAIRS = np.arange(len(Y)) // 2
+THREES = np.arange(len(Y)) // 3
+KEPT = {"learner": "linear", "resampling": "kfold:3", "refit": "best"}
+EXACT = {"learner": "naive_bayes", "interval": "clopper_pearson", "resampling": "holdout:0.3"}
+CORRECTED = {"learner": "naive_bayes", "interval": "corrected_t", "measure": "accuracy"}
+STRATIFIED = {"learner": "naive_bayes", "stratify": True}
+PLUS = {"learner": "naive_bayes", "resampling": "bootstrap632plus:3"}
+BBC = {"learner": "neighbors", "param": {"n_neighbors": [1, 3]}, "interval": "bbc", "resampling": "kfold:5"}
+OF_NUMBERS = {"X": A, "y": B, "learner": "ridge"}
+
+
+class Own:
+    def __init__(self, *pairs):
+        self.pairs = pairs
+
+    def split(self, X, y=None, groups=None):
+        yield from self.pairs
+
+
+def no(message, base=None, **options):
+    return message, (base or {}) | options
+
+
+REFUSED = [
+    no("measure=''|measure is empty", measure=""),
+    no("needs probabilities, and learner svm gives none", measure="log_loss"),
+    no("measure='rmse' is not for two classes", measure="rmse"),
+    no("a function of yours is a loss", measure=[accuracy_score]),
+    no("measure=", measure=[lambda y, p: 0.0]),
+    no("measure=surprise needs probabilities, and learner svm gives none", measure=surprise),
+    no("measure=surprise has a parameter probability, of classes, and the", OF_NUMBERS, measure=surprise),
+    # resamplings and selections
+    no("more folds than the 63 units", resampling="nested:3:80", select_by="f1"),
+    no("select_by=zero_one requires a resampling that selects", select_by="zero_one"),
+    no("name row 200, and there are 95 rows", resampling=Splits.of([([0, 1], [200])], 300)),
+    no("or pairs of rows to fit and rows to score", resampling=Own((1, 2, 3))),
+    no("rows to score .ValueError", resampling=GroupKFold(3)),
+    # strata
+    no("stratify is for holdout, kfold", resampling="loo", stratify=True),
+    no("keeps groups whole in kfold and repeated_kfold, not in subsampling", STRATIFIED,
+       resampling="subsampling:5:0.3", groups=THREES),
+    # estimates that need means over rows
+    no("means over rows, and auc is none: choose from zero", PLUS, measure="auc"),
+    # intervals
+    no("measure zero_one, accuracy, not for .* and auc", EXACT, measure="auc"),
+    no("rows of a group are not", EXACT, groups=PAIRS),
+    no("is for resampling holdout .*, not for kfold", EXACT, resampling="kfold:3"),
+    no("not for loo and", CORRECTED, resampling="loo"),
+    no("requires two splits", CORRECTED, resampling="subsampling:1:0.3"),
+    no("with select=each, or without a selection", CORRECTED, resampling="nested:3:2", select_by="accuracy"),
+    no("choose=one_se may keep another", BBC, refit="best", choose="one_se"),
+    no("resampling kfold, drawn_folds, loo .*, not for repeated_kfold", BBC, resampling="repeated_kfold:3x2"),
+    no("rows of a group are not", BBC, groups=PAIRS),
+    # the model that is kept
+    no("add refit=best", KEPT, refit=None, choose="one_se"),
+    no("tolerance:2%", KEPT, choose="tolerance:2"),
+    no("needs the standard error of several splits, and .* has none", KEPT, choose="one_se",
+       resampling="holdout:0.3"),
+    no("refit=best requires a resampling that scores every setting", KEPT, resampling="nested:3:3",
+       select_by="accuracy"),
+    no("it is not known which value of strategy", KEPT | OF_NUMBERS, learner="mean", choose="one_se"),
+    # permutations
+    no("permutes targets within groups, and each group has a single one", groups=THREES, permutations=3,
+       y=THREES % 3),
+    no("permutations=3 requires a resampling that scores every", resampling="nested:3:3", permutations=3),
+    # numbers
+    no("choose absolute, cor2, mape, r2, rmse, squared, clipped:50", OF_NUMBERS, measure="zero_one"),
+    no("such as clipped:50", OF_NUMBERS, measure="clipped:inf"),
+    no("stratify", OF_NUMBERS, stratify=True),
+    no("compare those of one kind", OF_NUMBERS, learner="ridge,forest"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("message", "options"), REFUSED)
+def test_what_cannot_be_evaluated_is_refused(message, options):
+    with pytest.raises(InputError, match=message):
+        evaluate(**{"X": X, "y": Y, "execution": Execution("serial")} | options)

@@ -13,9 +13,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from finished import KINDS, SCORED, SERIAL, Finished
+from finished import KINDS, SCORED, Finished
 
-from ckcv_ray import InputError, StoreError, Study, Task, load_run, run, verify
+from ckcv_ray import InputError, StoreError, Study, Task, load_run, verify
 from ckcv_ray.core.bounds.paired import BETTING, COUNTS, SIGN
 from ckcv_ray.runs.compare import BETTER, NOT_WORSE, OPEN, WORSE, Question, compare
 from ckcv_ray.storage.files import LocalFiles
@@ -88,8 +88,7 @@ def test_with_a_margin_the_difference_is_bounded(runs: Runs, rows: int, method: 
     assert (found.answer, found.verdict.method) == (NOT_WORSE, method)
     assert found.verdict.low <= found.errors[0] - found.errors[1] <= found.verdict.high <= 0.01
     forget(new)
-    worse = compare(old, judged, new, question=Question(no_worse=0.01))
-    assert worse.answer == WORSE
+    assert compare(old, judged, new, question=Question(no_worse=0.01)).answer == WORSE
 
 
 def test_groups_are_units(runs: Runs) -> None:
@@ -104,13 +103,11 @@ def test_what_is_not_yet_proven_says_how_many_rows_it_would_take(runs: Runs) -> 
     new, judged = runs("new"), JUDGED.slice(0, 60)
     same = load_run(new).predict(judged.select(["a", "b"]))
     other = np.where(np.arange(60) % 15 == 0, np.where(same == "ill", "well", "ill"), same)  # four others
-    judged = judged.append_column("same", pa.array(same)).append_column("fewer", pa.array(other))
-    found = compare(new, judged, predictions="fewer")
+    found = compare(new, judged.append_column("other", pa.array(other)), predictions="other")
     assert (found.answer, sum(found.counts)) == (OPEN, 4)
-    like = f"about {found.expected:,} new rows, none of these but like them, are expected to prove it"
-    assert like in found.state()
+    assert f"about {found.expected:,} new rows, none of these but like them, are expected" in found.state()
     forget(new)
-    never = compare(new, judged, predictions="same")
+    never = compare(new, judged.append_column("same", pa.array(same)), predictions="same")
     assert never.expected is None
     assert "as measured, no number of rows up to 100,000 is expected to prove it" in never.state()
 
@@ -152,16 +149,6 @@ def test_more_than_a_tenth_of_learning_rows_is_refused(runs: Runs) -> None:
     assert not (runs("drawn") / USES).exists()
 
 
-def test_columns_in_which_other_examples_are_often_equal_are_a_caution(tmp_path: Path) -> None:
-    """Of two learned columns of one digit 3 % of the learning rows have a twin: all rows count."""
-    a, b = (pc.round(JUDGED[name], 1) for name in "ab")
-    run(HELD, np.column_stack([AB["a"], AB["b"]]).round(1), Y, tmp_path / "rough", SERIAL)
-    judged = pa.table({"x0": a, "x1": b, "physician": JUDGED["physician"], "y": JUDGED["y"]})
-    found = compare(tmp_path / "rough", judged, predictions="physician")
-    assert (found.units, found.left_out) == (240, 0)
-    assert any("as rows of these columns often do" in caution for caution in found.cautions)
-
-
 # Uses
 
 
@@ -185,12 +172,11 @@ def test_each_use_is_counted_under_the_digest_of_the_rows(runs: Runs) -> None:
     assert compare(old, JUDGED, runs("drawn"), question=TEN).counted.number == 3  # that old knows
 
 
-@pytest.mark.parametrize("share", ["grown", "one row", "whole numbers", "relabelled"])
+@pytest.mark.parametrize("share", ["one row", "whole numbers", "relabelled"])
 def test_a_second_use_of_some_rows_takes_a_number_of_uses_that_was_named(runs: Runs, share: str) -> None:
     first = draw(200, 3)
     first = first.set_column(2, "noise", pc.cast(pc.multiply(first["noise"], 1e4), pa.int64(), safe=False))
     second = {
-        "grown": pa.concat_tables([first, first.set_column(0, "a", pa.array(np.arange(200) + 0.5))]),
         "one row": pa.concat_tables([JUDGED.slice(0, 50).cast(first.schema, safe=False), first.slice(7, 1)]),
         "whole numbers": first.set_column(2, "noise", first["noise"].cast(pa.float64())).slice(50),
         "relabelled": first.set_column(3, "y", first["physician"]),
@@ -234,8 +220,7 @@ def test_a_ledger_counts_instead_of_the_folders(runs: Runs, tmp_path: Path) -> N
     counted = compare(runs("new"), JUDGED, predictions="physician", question=TEN, ledger=ledger).counted
     assert (counted.number, counted.places) == (2, (str(ledger),))
     assert len(read_uses(RunFolder(runs("new")).files)) == 1
-    third = compare(runs("new"), JUDGED, runs("scored"), question=TEN, ledger=ledger)
-    assert third.counted.number == 3
+    assert compare(runs("new"), JUDGED, runs("scored"), question=TEN, ledger=ledger).counted.number == 3
     assert not (tmp_path / ".lock").exists()
 
 
@@ -251,8 +236,6 @@ def test_a_folder_that_cannot_be_written_is_compared_and_said(
     monkeypatch.setattr(LocalFiles, "check_writable", refuse)
     found = compare(new, JUDGED, old)
     assert found.counted.places == (str(new / USES),)
-    said = f"not counted in {old}, which cannot be written: name a file with --ledger"
-    assert said in found.counted.describe()[0]
     closed.append("new")
     fresh, shared = draw(200, 2), Question(uses=3)
     assert compare(new, fresh, old).counted.places == ()
@@ -272,25 +255,13 @@ MOMENT = "2026-11-25T13:00:00+00:00"
 USE = Use(("0" * 64,), "2" * 32, "", "1" * 64, "a, b", shares=1, delta=0.05, date=MOMENT).to_json()
 
 
-@pytest.mark.parametrize(
-    ("change", "reason"),
-    [({"compared": "\x1b[2J"}, "compared: String should match"), ({"mine": 1}, "mine")],
-)
-def test_a_damaged_file_of_uses_is_refused_and_kept(runs: Runs, change: dict[str, Any], reason: str) -> None:
-    file = runs("new") / USES
-    file.write_text(json.dumps(USE | change))
-    before = file.read_bytes()
-    with pytest.raises(StoreError, match=reason):
+def test_a_damaged_file_of_uses_is_refused_and_kept(runs: Runs) -> None:
+    file, damaged = runs("new") / USES, json.dumps(USE | {"compared": "\x1b[2J"})
+    file.write_text(damaged)
+    with pytest.raises(StoreError, match="compared: String should match"):
         compare(runs("new"), JUDGED, runs("old"))
-    assert file.read_bytes() == before
+    assert file.read_text() == damaged
     assert not (runs("new") / ".lock").exists()
-
-
-def test_too_many_uses_are_refused(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
-    (runs("new") / USES).write_text(json.dumps(USE))
-    monkeypatch.setattr("ckcv_ray.storage.pieces.MAX_USES", 1)
-    with pytest.raises(InputError, match="has 1 uses, the maximum: begin another file with --ledger"):
-        compare(runs("new"), JUDGED, runs("old"))
 
 
 # Refusals
@@ -300,19 +271,14 @@ def test_what_does_not_suit_is_refused_in_a_sentence(runs: Runs) -> None:
     new, old = runs("new"), runs("old")
     cases: list[tuple[dict[str, Any], str]] = [
         ({}, "either the folder of another run, or predictions=COLUMN"),
-        ({"reference": new}, "is both runs"),
         ({"reference": runs("of numbers")}, "predicts numbers: what is compared are classes"),
         ({"reference": runs("another target")}, "compare runs that predict the same column"),
         ({"reference": runs("words")}, "words'.*holds 'ill'.*the labels are 'no' and 'yes'"),
         ({"reference": runs("grouped")}, "made with groups .*say which of the judged rows belong together"),
-        ({"predictions": "y"}, "is the column of the true labels"),
         ({"reference": old, "ledger": old / "ledger.json"}, "is in a run folder"),
     ]
-    unlabelled = JUDGED.set_column(3, "y", pa.array([None] * 240, pa.string()))
     gaps = JUDGED.append_column("gaps", pa.array(["ill"] * 239 + [None]))
     cases += [
-        ({"columns": JUDGED.drop_columns("noise"), "reference": old}, "old'.*'noise'"),
-        ({"columns": unlabelled, "reference": old}, "no row .*: 240 rows without a label left out"),
         ({"columns": gaps, "predictions": "gaps"}, "no prediction in 1 of 240 labelled rows: fill them"),
     ]
     for options, said in cases:

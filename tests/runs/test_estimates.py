@@ -1,13 +1,18 @@
-"""Estimates that combine splits, forward splits and stratified groups: the numbers of scikit-learn."""
+"""Estimates that combine splits, intervals, permutation tests: the numbers of scikit-learn or of papers."""
 
 from itertools import product
-from math import isnan
+from math import isnan, sqrt
 
 import numpy as np
 import pytest
+from conftest import unwrap
+from finished import SERIAL
+from forgery import column, rewrite
+from pyarrow import parquet
+from scipy.stats import beta, t
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes
-from sklearn.linear_model import Ridge
+from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.metrics import (
     accuracy_score,
     f1_score,
@@ -17,16 +22,18 @@ from sklearn.metrics import (
     root_mean_squared_error,
     zero_one_loss,
 )
+from sklearn.model_selection import _validation, permutation_test_score
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeRegressor
 
-from ckcv_ray import Execution, evaluate, verify
+from ckcv_ray import evaluate, load_scores, verify
 from ckcv_ray.core.schedule import Stage
-from ckcv_ray.runs.scored import compare_entries
+from ckcv_ray.errors import InputError, StoreError
+from ckcv_ray.reports.render import make_page
+from ckcv_ray.runs.scored import compare_entries, judge_by_permutations, rank_entries
 from ckcv_ray.study.problem import OUTER
 
-SERIAL = Execution("serial")
 X, Y = (part[::6] for part in load_breast_cancer(return_X_y=True))
 NUMBERS, TARGET = (part[::4] for part in load_diabetes(return_X_y=True))
 CLASSES = {
@@ -157,17 +164,6 @@ def test_an_estimate_is_incomplete_if_any_of_its_splits_is():
     assert (found.missing, found.undefined, isnan(found.mean)) == (0, 1, True)
 
 
-@pytest.mark.parametrize("learner", ["svm", "svm_nystroem", "neighbors"])
-def test_rows_that_are_fitted_on_are_scored_as_any_others(learner):
-    options = {"param": {"landmarks": 20}} if learner == "svm_nystroem" else {}
-    options |= {"resampling": "bootstrap632:1", "measure": "accuracy", "execution": SERIAL}
-    result = evaluate(X, Y, learner=learner, **options)
-    trainer, every = result.problem.learner.trainer, np.arange(len(Y))
-    block = trainer.prepare(trainer.share(result.problem.task), every, every[:9])
-    right = block.fit(0, 1).model(0).predict(result.problem.task.X).label == result.problem.task.y
-    assert result.of_splits(result.entries[0], result.scores[0])[-1] == right.mean()
-
-
 @pytest.mark.parametrize(
     ("resampling", "more"),
     [("kfold:4", {}), ("repeated_kfold:3x2", {}), ("nested:3:2", {"select_by": "zero_one"})],
@@ -183,3 +179,218 @@ def test_stratified_groups_stay_whole_and_share_classes(resampling, more):
             assert not np.intersect1d(groups[train], groups[scored]).size
             if size == OUTER:
                 assert abs(Y[scored].mean() - Y.mean()) < 0.08
+
+
+# Approximate intervals, written again from their papers, and scores that are not what they seem
+
+
+BAYES = {"learner": GaussianNB(), "execution": SERIAL}
+EXACT = {"interval": "clopper_pearson", "resampling": "holdout:0.3"}
+
+
+def accuracies(result):
+    """The accuracy of a model of scikit-learn on each split, and the rows fitted on and scored."""
+    parts = [result.problem.rows(Stage.SELECT, OUTER, split) for split in range(result.computed.n_splits)]
+    found = [
+        accuracy_score(Y[rows], GaussianNB().fit(X[train], Y[train]).predict(X[rows]))
+        for train, rows in parts
+    ]
+    return np.array(found), [(len(train), len(rows)) for train, rows in parts]
+
+
+def interval(result, name=""):
+    return result.interval(result.entries[0], result.scores[0], name)
+
+
+@pytest.mark.parametrize("resampling", ["kfold:5", "repeated_kfold:4x2", "subsampling:6:0.25"])
+def test_corrected_t_is_that_of_nadeau_and_bengio(resampling):
+    result = evaluate(X, Y, resampling=resampling, measure="accuracy", interval="corrected_t", **BAYES)
+    found, sizes = accuracies(result)
+    J, (n1, n2) = len(found), np.mean(sizes, axis=0)
+    reach = t(J - 1).ppf(0.975) * sqrt((1 / J + n2 / n1) * np.sum((found - found.mean()) ** 2) / (J - 1))
+    assert interval(result) == pytest.approx((found.mean() - reach, found.mean() + reach), rel=1e-12)
+
+
+def test_a_single_split_has_the_exact_interval_of_its_rows():
+    result = evaluate(X, Y, measure="accuracy,zero_one", **EXACT, **BAYES)
+    (found,), ((_, rows),) = accuracies(result)
+    right = round(found * rows)
+    low, high = beta.ppf(0.025, right, rows - right + 1), beta.ppf(0.975, right + 1, rows - right)
+    assert interval(result) == pytest.approx((low, high), rel=1e-12)
+    wrong = result.interval(result.entries[0], result.scores[1])
+    assert wrong == pytest.approx((1 - high, 1 - low), rel=1e-12)
+    assert "Clopper-Pearson around the share of the scored rows, exact" in unwrap(result.summary())
+    assert "They may fail more often" not in result.summary()
+
+
+NEAR = {"learner": "neighbors", "param": {"n_neighbors": [1, 3, 9, 27]}, "execution": SERIAL}
+ASKED = {"interval": "bbc", "resampling": "kfold:5"}
+
+
+def choose_again(found, scored, task, seed):
+    """The quantiles of bootstrap estimates of the best column, in which it is chosen by the drawn rows."""
+    words = np.frombuffer(bytes.fromhex(task.salt) + seed.to_bytes(16, "little"), "<u4").tolist()
+    rng = np.random.default_rng(np.random.SeedSequence(words, spawn_key=(0, 0, 9)))
+    n, estimates = len(found), []
+    for _ in range(1000):
+        drawn = rng.integers(n, size=n)
+        out = np.setdiff1d(np.arange(n), drawn)
+        best = np.argmin([np.mean(column[drawn]) for column in found.T])
+        estimates.append(np.mean(scored[out, best]))
+    return np.quantile(estimates, [0.025, 0.975])
+
+
+@pytest.mark.parametrize("refit", [None, "best"])
+def test_bbc_is_that_of_tsamardinos(refit, tmp_path):
+    options = {**NEAR, **ASKED, "measure": "zero_one,brier", "refit": refit, "seed": 4}
+    result = evaluate(X, Y, tmp_path / "run", **options)
+    (best, figures), *rest = rank_entries(result, result.scores[0])
+    predictions = parquet.read_table(tmp_path / "run" / "predictions.parquet").to_pandas()
+    shape = len(Y), len(result.entries)
+    assert len(predictions) == np.prod(shape)
+    wrong, squares = np.empty(shape), np.empty(shape)
+    for number, (_, part) in enumerate(predictions.groupby("setting", sort=False)):
+        wrong[part["row"], number] = part["prediction"] != part["truth"]
+        squares[part["row"], number] = (np.stack(part["probability"])[:, 1] - part["truth"]) ** 2
+    low, high = result.interval(best, result.scores[0])
+    assert (low, high) == pytest.approx(choose_again(wrong, wrong, result.task, 4), rel=1e-9)
+    assert low <= figures.mean <= high
+    other = result.interval(best, result.scores[1])
+    assert other == pytest.approx(choose_again(wrong, squares, result.task, 4), rel=1e-9)
+    assert all(isnan(limit) for entry, _ in rest for limit in result.interval(entry, result.scores[0]))
+    assert load_scores(tmp_path / "run").to_json() == result.to_json()
+    assert verify(tmp_path / "run").ok
+    assert "chosen again in each of 1,000 bootstrap draws" in unwrap(result.summary())
+
+
+def test_bbc_of_lines_that_fail_is_of_the_others_and_of_none_if_all_do():
+    few = {**NEAR, "param": {"n_neighbors": [1, 40, 3]}}
+    result = evaluate(X[:45], Y[:45], **few, **ASKED, measure="accuracy")
+    failed = [not entry.known.any() for entry in result.entries]
+    assert sum(failed) == 1
+    assert np.array_equal(np.isnan(result.computed.row_values["accuracy"]).all(axis=0), failed)
+    best, _ = rank_entries(result, result.scores[0])[0]
+    assert all(0 <= limit <= 1 for limit in result.interval(best, result.scores[0]))
+    none = evaluate(X[:30], Y[:30], **{**NEAR, "param": {"n_neighbors": [40, 50]}}, **ASKED)
+    assert all(isnan(limit) for entry in none.entries for limit in none.interval(entry, none.scores[0]))
+
+
+@pytest.mark.parametrize(
+    ("options", "name", "words"),
+    [
+        ({}, "bbc", "interval=bbc: evaluate with interval=bbc"),
+        ({"measure": "auc", "resampling": "holdout:0.3"}, "", "this study has no interval: name one"),
+        ({"measure": "auc", "resampling": "holdout:0.3"}, "clopper_pearson", "not for holdout and auc"),
+    ],
+)
+def test_an_interval_that_was_not_asked_for_is_refused(options, name, words):
+    result = evaluate(X, Y, **{"resampling": "kfold:3", **BAYES} | options)
+    with pytest.raises(InputError, match=words):
+        interval(result, name)
+
+
+def test_predictions_of_other_rows_are_refused(tmp_path):
+    out = tmp_path / "run"
+    evaluate(X, Y, out, **NEAR, **ASKED)
+    rewrite(out, "predictions.parquet", column("row", lambda rows: rows[::-1]))
+    with pytest.raises(StoreError, match="its rows are not those that split 0 scores"):
+        load_scores(out)
+
+
+def test_an_interval_is_shown_as_approximate_wherever_it_is(tmp_path):
+    options = {"resampling": "kfold:4", "measure": "accuracy,log_loss", **BAYES}
+    plain = evaluate(X, Y, **options)
+    result = evaluate(X, Y, tmp_path / "run", interval="corrected_t", **options)
+    assert result.run_id != plain.run_id
+    assert "approximate" not in plain.summary()
+    low, high = interval(result)
+    assert "Approximate 95 % intervals: corrected t" in result.summary(details=True)
+    assert interval(plain, "corrected_t") == (low, high)
+    shown = result.to_json()["entries"][0]["scores"]["accuracy"]["approximate_interval"]
+    assert shown == {"name": "corrected_t", "level": 0.95, "low": low, "high": high}
+    assert f"{low:.4f}" in make_page(tmp_path / "run")
+    assert not verify(tmp_path / "run").differences
+
+
+def test_scores_that_mislead_are_named():
+    inputs, values = (part[:60] for part in load_diabetes(return_X_y=True))
+
+    def say(y=values, **options):
+        asked = {"learner": "ridge", "resampling": "kfold:5", "execution": SERIAL} | options
+        return unwrap(evaluate(inputs, y, **asked).summary())
+
+    assert "CAUTION" not in say(measure="rmse,mape") + say(measure="r2", resampling="kfold:2")
+    said = say(np.where(np.arange(60) < 2, 0.0, values), measure="mape,r2")
+    assert "mape divides by the target, which is 0 in 2 rows" in said
+    assert "r2: a split is compared with the mean of the rows that it scores, 12 in the smallest" in said
+    assert "explains what differs between groups" in say(measure="r2", groups=np.arange(60) // 6)
+
+
+# Permutation tests, by scikit-learn's permutation_test_score
+
+
+CLOUD, LABELS = load_breast_cancer(return_X_y=True)
+CLOUD, LABELS = np.round(CLOUD[::8, 3:6] + 80 * np.random.default_rng(0).normal(size=(72, 3))), LABELS[::8]
+GROUPS = np.arange(72) // 3
+
+
+def ask_sklearn(monkeypatch, result, estimator, scoring, groups=None):
+    """The test by scikit-learn with our permutations, on our splits of each."""
+    problem = result.problem
+    numbers = iter(range(result.study.permutations))
+    permuted = [problem.permute(number) for number in range(result.study.permutations)]
+    monkeypatch.setattr(_validation, "_shuffle", lambda y, g, state: permuted[next(numbers)].task.y)
+
+    class Splits:
+        """Called first for the targets as they are, then for each permutation."""
+
+        calls = iter([problem, *permuted])
+
+        def split(self, X, y=None, groups=None):
+            of = next(self.calls)
+            return (of.rows(Stage.SELECT, OUTER, i) for i in range(of.sizes[OUTER].n_splits))
+
+        def get_n_splits(self, *_):
+            return problem.sizes[OUTER].n_splits
+
+    asked = {"groups": groups, "cv": Splits(), "scoring": scoring, "n_permutations": len(permuted)}
+    return permutation_test_score(estimator, CLOUD, problem.task.y, **asked)
+
+
+@pytest.mark.parametrize(
+    ("options", "scoring"),
+    [
+        ({"measure": "accuracy"}, "accuracy"),
+        ({"measure": "log_loss,auc"}, "neg_log_loss"),
+        ({"measure": "auc", "resampling": "kfold:4", "stratify": True}, "roc_auc"),
+        ({"measure": "accuracy", "groups": GROUPS}, "accuracy"),
+        ({"learner": "linear_regression", "y": CLOUD[:, 0] + CLOUD[:, 1]}, "neg_root_mean_squared_error"),
+    ],
+)
+def test_p_is_that_of_scikit_learn(options, scoring, monkeypatch):
+    asked = {"y": LABELS, "learner": "naive_bayes", "resampling": "kfold:3", "permutations": 19} | options
+    result = evaluate(CLOUD, execution=SERIAL, **asked)
+    (entry,), score = result.entries, result.scores[0]
+    test = judge_by_permutations(result, entry, score)
+    estimator = LinearRegression() if "y" in options else GaussianNB()
+    mean, _, p = ask_sklearn(monkeypatch, result, estimator, scoring, options.get("groups"))
+    assert test.p == p
+    np.testing.assert_allclose(result.figures(entry, score).mean, -score.loss * mean, rtol=1e-14)
+    assert test.n == 19
+    assert f"p {test.p:.4g}: {test.as_good} of 19 permutations" in result.summary()
+
+
+def test_a_permutation_without_a_mean_counts_as_good():
+    """A scored part may lack a class of the permuted labels; without it p would be too small."""
+    y = np.array([1] * 4 + [0] * 20)
+    rows = np.column_stack([y * 4.0, np.arange(24.0)])
+    split = [(np.delete(np.arange(24), part), np.array(part)) for part in ([0, 4, 8, 12], [1, 5, 9, 13])]
+    options = {"learner": "naive_bayes", "resampling": split, "measure": "auc", "execution": SERIAL}
+    result = evaluate(rows, y, permutations=30, **options)
+    means = [evaluate(rows, result.problem.permute(i).task.y, **options) for i in range(30)]
+    means = [np.mean(other.of_splits(other.entries[0], other.scores[0])) for other in means]
+    test = judge_by_permutations(result, result.entries[0], result.scores[0])
+    assert test.undefined == np.isnan(means).sum() > 0
+    assert test.as_good == np.sum(np.array(means) >= 1.0)
+    assert test.p == (1 + test.undefined + test.as_good) / 31
+    assert "without a mean count as if they were" in " ".join(result.summary().split())

@@ -41,14 +41,6 @@ def test_the_error_is_the_mean_over_splits_of_what_members_do_on_their_estimate_
     assert 0 < result.certificate.error < result.l_ee < result.proven
 
 
-def test_the_winner_is_named_by_its_setting_and_its_position(result: Result) -> None:
-    assert set(result.setting) == {"C", "gamma"}
-    (row,) = result.candidates.filter(np.array(result.candidates["state"]) == "winner").to_pylist()
-    assert result.problem.learner.space.setting(row["path"], row["step"]) == result.setting
-    assert (row["C"], row["gamma"], row["k_first"]) == (*result.setting.values(), result.k)
-    assert (row["l_ms"], row["l_ee"]) == (result.certificate.l_ms, result.l_ee)
-
-
 # Tables
 
 
@@ -97,17 +89,6 @@ def test_labels_of_any_kind_are_told_as_they_are_and_are_no_markup(kind: str) ->
 # Predictions
 
 
-def test_columns_of_a_frame_are_matched_by_name(result: Result) -> None:
-    class Frame:
-        columns = ("x1", "more", "x0")
-
-        def __array__(self, dtype: object = None, copy: object = None) -> np.ndarray:
-            return np.column_stack([X[:, 1], X[:, 0] * 9, X[:, 0]])
-
-    X = blobs(30, seed=4).X
-    assert result.predict(Frame(), seed=1).tolist() == result.predict(X, seed=1).tolist()
-
-
 def test_a_score_is_that_of_scikit_learn() -> None:
     rows, new = blobs(90), blobs(40, seed=4)
     result = ckcv_ray.run(SMALL.replace(certify="holdout"), rows.X, np.array(["no", "yes"])[rows.y])
@@ -126,14 +107,6 @@ def test_a_score_is_that_of_scikit_learn() -> None:
     assert result.score(new.X, y) == pytest.approx(r2_score(y, result.predict(new.X)), abs=1e-15)
     with pytest.raises(InputError, match="is 1 in every row: there is nothing to learn"):
         result.score(new.X, np.ones(40))
-
-
-def test_scores_without_a_model_score_nothing() -> None:
-    rows, options = blobs(60), {"learner": "tree", "resampling": "kfold:3"}
-    kept = ckcv_ray.evaluate(rows.X, rows.y, **options, refit="best")
-    assert kept.score(rows.X, rows.y) == accuracy_score(rows.y, kept.predict(rows.X))
-    with pytest.raises(InputError, match="there is no model to predict by"):
-        ckcv_ray.evaluate(rows.X, rows.y, **options).score(rows.X, rows.y)
 
 
 def test_what_a_race_says_of_a_beaten_candidate_is_the_shortest_proof() -> None:

@@ -1,5 +1,6 @@
-"""Rows divided by a column: blocks of later times, and folds that a table names."""
+"""Rows divided by a column: blocks of later times, named folds, and rows held out by a condition."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,18 +14,28 @@ from pyarrow import parquet
 from sklearn.model_selection import PredefinedSplit, TimeSeriesSplit
 
 from ckcv_ray import (
+    Certified,
     Execution,
     InputError,
+    Job,
     Procedure,
     StoreError,
+    Study,
     Task,
+    clopper_pearson,
     evaluate,
+    load_run,
     load_scores,
     verify,
 )
+from ckcv_ray.claims.quantity import bound_count
+from ckcv_ray.core.bounds.betting import bound_by_optimised_bet
 from ckcv_ray.core.resampling.base import BY_COLUMN
-from ckcv_ray.core.resampling.folds import ColumnFolds, ForwardSplits, KFold, NestedSplits
+from ckcv_ray.core.resampling.folds import ColumnFolds, KFold, NestedSplits
+from ckcv_ray.runs.run import run_job
 from ckcv_ray.study.problem import OUTER, Problem
+from ckcv_ray.tables.columns import DeclaredTypes
+from ckcv_ray.tables.roles import Roles
 
 SERIAL = Execution("serial")
 N, DAY = 60, np.timedelta64(1, "D")
@@ -91,12 +102,11 @@ def test_different_times_are_divided_as_by_scikit_learn(order, times):
 
 @given(st.lists(st.integers(0, 4), min_size=10, max_size=40).filter(lambda folds: len(set(folds)) > 1))
 def test_folds_of_a_column_are_those_of_scikit_learn(folds):
-    """Whether they are numbers or names."""
-    for column in (folds, [f"fold {fold}" for fold in folds]):
-        splits = make_splits(pd.DataFrame({"fold": column, "x": np.arange(len(folds)) % 3}), **BY_FOLD)
-        for split, (train, scored) in zip(splits, PredefinedSplit(folds).split(), strict=True):
-            assert np.array_equal(split.train, train)
-            assert np.array_equal(split.estimate, scored)
+    names = [f"fold {fold}" for fold in folds]
+    splits = make_splits(pd.DataFrame({"fold": names, "x": np.arange(len(folds)) % 3}), **BY_FOLD)
+    for split, (train, scored) in zip(splits, PredefinedSplit(folds).split(), strict=True):
+        assert np.array_equal(split.train, train)
+        assert np.array_equal(split.estimate, scored)
 
 
 def test_a_group_with_rows_in_two_folds_is_not_fitted_on():
@@ -143,16 +153,6 @@ def test_a_column_is_learned_from_if_it_is_named(tmp_path):
     assert len(found.predict(FRAME.assign(row=0))) == N
 
 
-def test_rows_in_values_of_a_column_are_counted():
-    """There are more days than patients."""
-    task = Task.of(FRAME, Y, PATIENTS, split_by="day")
-    problem = Problem.of(Procedure.of(learner="tree", **OF_DAYS), task)
-    n_train, rows = problem.sizes[OUTER].n_train, np.sort(FRAME.day.value_counts())
-    assert task.n_units < n_train < len(rows)
-    assert problem.most_rows_in(n_train) == rows[-n_train:].sum()
-    assert problem.compute_cost(n_train) == problem.prepared["tree"].cost(round(N * n_train / len(rows)))
-
-
 def no(message: str, frame: pd.DataFrame = FRAME, groups: Any = None, **options: Any) -> tuple[Any, ...]:
     return message, frame, groups, OF_DAYS | options
 
@@ -160,19 +160,14 @@ def no(message: str, frame: pd.DataFrame = FRAME, groups: Any = None, **options:
 BLANK, SOON = FRAME.copy(), FRAME.assign(day=FRAME.day.dt.strftime("%Y-%m-%d"))
 BLANK.loc[4, ["day", "site"]] = None
 SOON.loc[0, "day"] = "soon"
-SITE = {"time": None, "gap": None, "resampling": "column:site"}
 REFUSED = [
-    no("there is no column 'days' .* did you mean 'day'", time="days"),
     no("column 'day', which divides the rows, has empty cells in 1 of", BLANK),
     no("holds dates and in 1 row what is none, such as 'soon' in row 1: write all as", SOON),
     no("kind date, and gap=3: expected dates and a gap such as 30d", gap=3),
-    no("kind number, and gap=36h: .* numbers and a gap in their unit", time="week"),
     no("nothing to score, of 11 times: ask for fewer", time="week", gap=None, resampling="time:12"),
     no("has nothing to fit on in split 0: other rows are in its gap", gap="400d"),
-    no("in its gap, or of groups that it scores; leave gap or", groups=np.arange(N) % 6, gap=None),
     no("gap=36h is for times: name their column with time", time=None),
     no("time='day' is for resampling=time:5, .* not kfold:3: leave one of them out", resampling="kfold:3"),
-    no("resampling=column:site: the column has 1 value, and there are 2 to", FRAME.assign(site=1), **SITE),
 ]
 
 
@@ -187,8 +182,145 @@ def test_a_task_and_its_study_name_the_same_column():
         task = Task.of(FRAME, Y, split_by=column)
         with pytest.raises(InputError, match=f"read the task with split_by={study.resampling.column!r}"):
             Problem.of(study, task)
-    for resampling in (ForwardSplits(column="day"), ColumnFolds("site")):
-        with pytest.raises(InputError, match="a nested resampling is made of two that are drawn"):
-            NestedSplits(resampling, KFold(3))
-    with pytest.raises(InputError, match="column 'y' cannot be --resampling or --holdout-where and --target"):
-        Task.of(FRAME, pd.Series(Y, name="y"), split_by="y")
+    with pytest.raises(InputError, match="a nested resampling is made of two that are drawn"):
+        NestedSplits(ColumnFolds("site"), KFold(3))
+
+
+# Rows held out by a condition that was named before anything of them was seen
+
+
+H = 240
+RANDOM = np.random.default_rng(0)
+X, DAYS = RANDOM.normal(size=(H, 2)), np.sort(RANDOM.integers(0, 700, H))
+TABLE = pa.table(
+    {
+        "a": X[:, 0],
+        "b": X[:, 1],
+        "site": np.array(["A", "B", "C"])[np.arange(H) % 3],
+        "ward": np.arange(H) % 4 + 1,
+        "seen": np.datetime64("2023-01-01") + DAYS,
+        "patient": np.arange(H) // 4,
+        "outcome": np.where(X[:, 0] + RANDOM.normal(size=H) > 0, "ill", "well"),
+    }
+)
+APART = ["site", "ward", "seen", "patient"]
+
+
+def make(where: str, table: pa.Table = TABLE, **asked: Any) -> tuple[Study, Task]:
+    """Return a study that holds rows out by a condition, and its task."""
+    group = asked.pop("group", None)
+    study = Study.of(learner="linear", k=(3,), n_splits=3, certify="holdout", holdout_where=where, **asked)
+    drop = [name for name in APART if name not in (study.column, group)]
+    return study, Task.from_table(table, Roles("outcome", None, drop, group, split_by=study.column))
+
+
+def run(where: str, table: pa.Table = TABLE, out: Path | None = None, **asked: Any) -> Certified:
+    return run_job(Job(*make(where, table, **asked), out), SERIAL)
+
+
+@pytest.mark.parametrize(
+    ("where", "held"),
+    [
+        ("site=B", TABLE["site"].to_numpy() == "B"),
+        (" ward >= 3 ", TABLE["ward"].to_numpy() >= 3),
+        ("seen>2024-03-01 00:00", TABLE["seen"].to_numpy() > np.datetime64("2024-03-01")),
+    ],
+)
+def test_the_rows_that_meet_it_certify_and_their_column_is_not_learned_from(
+    where: str, held: np.ndarray, tmp_path: Path
+) -> None:
+    result = run(where, out=tmp_path / "run")
+    assert result.problem.held.tolist() == np.flatnonzero(held).tolist()
+    assert result.task.features == ("a", "b")
+    first, n = result.claims[0], int(held.sum())
+    assert (first.rows, first.bound) == (n, clopper_pearson(first.errors, n, 0.05))
+    column = result.study.column
+    assert f"Assuming that the {n} rows with {column} " in first.statement
+    assert "the condition was named before anything of them was seen, with probability" in first.statement
+    assert "over the drawing of such rows" in first.statement
+    again = load_run(tmp_path / "run")
+    assert (again.problem.run_id, again.certificate) == (result.problem.run_id, result.certificate)
+    assert again.problem.held.tolist() == result.problem.held.tolist()
+    assert verify(tmp_path / "run", rerun=True, execution=SERIAL).differences == []
+
+
+def test_unlike_probabilities_are_bounded_on_average() -> None:
+    """Of independent rows with unlike probabilities Clopper-Pearson fails with one right row alone."""
+    h, delta = 12, 0.05
+    sure = [1.0] * (h - 1)
+
+    def miss(last: float, one_law: bool) -> float:
+        mean = (sum(sure) + last) / h
+        chances = {h - 1: 1 - last, h: last}
+        return sum(p for x, p in chances.items() if bound_count(x, h, delta, one_law=one_law) < mean)
+
+    grid = np.linspace(0, 1, 2001)
+    assert max(miss(last, False) for last in grid) <= delta
+    assert max(miss(last, True) for last in grid) > delta
+
+
+def test_the_order_of_the_table_has_no_part_in_it() -> None:
+    order = np.random.default_rng(1).permutation(H)
+    first, second = run("site=B", claim="refit,auc"), run("site=B", TABLE.take(order), claim="refit,auc")
+    assert sorted(order[second.problem.held].tolist()) == first.problem.held.tolist()
+    assert first.claims[0].rows == second.claims[0].rows
+
+
+def test_losses_of_groups_are_bounded_whatever_their_order() -> None:
+    """More than thirty groups, of which an order that was drawn would be bet upon."""
+    table = TABLE.set_column(2, "site", pa.array(np.where(np.arange(H) < 80, "A", "B")))
+    result = run("site=B", table, group="patient")
+    rows = result.judged
+    losses, units = rows["loss"].to_numpy(), np.unique(rows["unit"].to_numpy(), return_inverse=True)[1]
+    shares = np.bincount(units, losses) / np.bincount(units)
+    assert len(shares) == 40
+    assert result.claims[0].bound == pytest.approx(bound_by_optimised_bet(shares, 0.05), abs=1e-9)
+    assert "40 groups with site = 'B' are independent draws of one source" in result.claims[0].statement
+
+
+def test_values_are_compared_as_they_are_written() -> None:
+    """Truth values by their names, words that are one number apart, and no number that floats cannot tell."""
+    flag, code, batch = np.arange(H) % 2 == 0, np.arange(H) % 3, np.arange(H) + 2**53
+    table = pa.table(
+        {"a": X[:, 0], "flag": flag, "code": np.array(["7", "007", "<5=x"])[code], "batch": batch}
+    ).append_column("outcome", TABLE["outcome"])
+
+    def hold_out(where: str) -> list[int]:
+        study = Study.of(learner="linear", k=(3,), n_splits=3, certify="holdout", holdout_where=where)
+        asked = DeclaredTypes(categorical=["code"] if study.column == "code" else [])
+        task = Task.from_table(table, Roles("outcome", ["a"], split_by=study.column), asked)
+        return Problem.of(study, task).held.tolist()
+
+    assert hold_out("flag=True") == np.flatnonzero(flag).tolist()
+    assert hold_out("code=007") == np.flatnonzero(code == 1).tolist()
+    assert hold_out("code = <5=x") == np.flatnonzero(code == 2).tolist()
+    with pytest.raises(InputError, match="which are not all told apart"):
+        hold_out(f"batch>={2**53 + 9}")
+
+
+@pytest.mark.parametrize(
+    ("where", "asked", "said"),
+    [
+        ("site=D", {}, "met by no row of 240"),
+        ("ward>=1", {}, "met by every row of 240"),
+        ("seen=2024-03-01", {}, "has date values, and '=2024-03-01' is none of them: write seen>="),
+        ("site>B", {}, "and '>B' is none of them: write site=A"),
+        ("site=B", {"group": "patient"}, "divides 60 groups of 'patient', one of them in row 1: leave out"),
+        ("site=B", {"holdout_share": 0.5}, "holdout_share=0.5 is for rows that are drawn"),
+        ("seen<2024-03-01", {}, "expected a column and a value"),
+    ],
+)
+def test_what_cannot_be_held_out_is_refused_with_its_cure(
+    where: str, asked: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(InputError, match=said):
+        Problem.of(*make(where, **asked))
+
+
+def test_a_task_that_was_read_without_the_column_is_refused() -> None:
+    study, _ = make("site=B")
+    with pytest.raises(InputError, match="read the task with split_by='site'"):
+        Problem.of(study, Task.from_table(TABLE, Roles("outcome", None, APART)))
+    paper = Study.of(learner="linear", k=(3,), n_splits=3, certify="paper")
+    with pytest.raises(InputError, match="read the task with split_by=None"):
+        Problem.of(paper, make("site=B")[1])

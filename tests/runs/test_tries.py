@@ -123,16 +123,6 @@ def test_what_is_expected_are_the_bounds_on_as_many_wrong_rows() -> None:
     assert error.gate.passed
 
 
-def test_what_is_no_better_than_a_constant_is_not_expected_to_be_proven() -> None:
-    task = Task.of(np.random.default_rng(0).normal(size=(400, 2)), np.arange(400) % 6 == 0)
-    problem = Problem.of(STUDY, task)
-    (claim,) = expect_claims(problem, [0.02, 0.7])
-    assert claim.bound is not None
-    assert claim.bound < 0.2
-    assert claim.gate is not None
-    assert not claim.gate.passed
-
-
 def test_numbers_are_compared_by_the_clipped_error(clock: Callable[..., Time]) -> None:
     clock(1, 1)
     X = np.random.default_rng(0).normal(size=(120, 3))

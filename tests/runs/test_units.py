@@ -64,17 +64,6 @@ def test_compiled_losses_are_those_of_the_models(scale: str, dense: bool, monkey
                 assert fits.totals(measure).tolist() == [list(totals) for totals in expected]
 
 
-def test_training_sets_of_one_class_are_fitted() -> None:
-    """Where groups are of one class and few, some training sets lack the other."""
-    groups = np.repeat(np.arange(7), [2, 2, 2, 2, 2, 2, 8])
-    y = (groups == 6).astype(int)
-    X = RNG.normal(size=(len(groups), 2)) + 3 * y[:, None]
-    result = run(SMALL.replace(report_k=(), k=3), X, y, groups=groups, execution=SERIAL)
-    splits = [result.problem.split(0, i).train for i in range(4)]
-    assert any(len(set(result.task.y[train])) == 1 for train in splits)
-    assert result.certificate.provisional is False
-
-
 ROWS = blobs(60, shift=0.7)
 WEIGHTS = np.random.default_rng(0).uniform(0.2, 5.0, 60)
 LINEAR: dict[str, Any] = {"learner": "linear", "param": {"C": (0.1, 10.0)}, "k": (3, 4), "n_splits": 3}
@@ -162,15 +151,6 @@ def test_a_learner_that_is_compared_judges_them_too() -> None:
     assert compared.quantity.reference != result.setting["learner"]
     lost = take(result, "refit")["loss"] - take(result, str(compared.quantity))["loss"]
     assert (compared.errors, compared.rows) == (np.sum(lost > 0), np.sum(lost != 0))
-
-
-def test_scores_are_stored_where_the_learner_has_them(finished: Finished) -> None:
-    result = load_run(finished("held"))
-    expected = result.models.refit.members[0].model.predict(result.problem.take_held_rows().X).score
-    np.testing.assert_array_equal(take(result, "refit")["score"], expected)
-    task = blobs(60)
-    several = run_job(Job(HELD, Task.of(task.X, np.where(task.X[:, 0] > 0, 2, task.y))), SERIAL)
-    assert several.judged["score"].null_count == len(several.judged)
 
 
 def test_neither_what_the_run_counts_nor_more_rows_than_a_file_may_have_are_stored(
