@@ -302,6 +302,23 @@ CASES = {
     "the target names rows": words("--id y", "'y' cannot be --id and --target", source="only target.csv"),
     "unknown encoding": words("--encode hot", "--encode 'hot' is not known: choose from auto, onehot"),
     "rare beyond 1": words("--rare 1", "--rare 1.0 is not a share: expected a number from 0 to below 1"),
+    # words that are nearly right
+    "nearly a target": words("--target Y", "; did you mean 'y'?\n"),
+    "nearly a file": case("run goood.csv --out OUT", "; did you mean 'good.csv'?\n"),
+    "nearly a set": case("run twonrm:40:0 --out OUT", "; did you mean twonorm?\n"),
+    "nearly a measure": evaluates("--measure acuracy", "; did you mean accuracy?\n"),
+    "nearly a run": case("predict runs good.csv", "; did you mean 'run'?\n", code=4),
+    # first looks, exports and streams
+    "a first look at every row": case("plan good.csv --try 20s --paper", "paper judges every row: leave it"),
+    "rows without a first look": case("plan good.csv --rows 20", "--rows is for a first look: add --try 30s"),
+    "export of many models": case("export run --out x", "is no single model: choose --member 0, or, after"),
+    "export over a file": case("export run --out good.csv --member 0", "exists: name another file"),
+    "export of two models": case("export run --out x --full --refit", "refit and full exclude each other"),
+    "nothing to watch": case("watch run good.csv --id a", "is certified, so there is nothing to watch"),
+    "drawn stream": case("watch run good.csv --id a --prediction y --seed 1", "seed is for ckcv predict"),
+    "stream in a run": case(
+        "watch run good.csv --id a --prediction y --stream run/log/s.jsonl", "'run/log/s.jsonl' is in a run"
+    ),
     # groups
     "group not there": words("--group c", "there is no column 'c' for --group: the columns are a, b, y"),
     "group as a feature": words(
@@ -319,7 +336,7 @@ CASES = {
         "give at most",
     ),
     # the rest of the study
-    "number for a list": words("--study scalar.toml", "--C True is not a sequence", "list of numbers"),
+    "number for a list": words("--study scalar.toml", "scalar.toml': --C True is not a sequence", "list of"),
     # execution
     "serial workers": words("--backend serial --workers 2", "--workers 2", "leave out --backend serial"),
     # a time, and what fixes the work

@@ -197,22 +197,12 @@ def _describe(module: Any, name: str) -> str:
 @cache
 def find_environment() -> dict[str, str]:
     """Return what may change a bit here."""
+    file = Path("/proc/cpuinfo")
+    model = re.search(r"(?m)^model name\s*: (.*)", file.read_text()) if file.exists() else None
     return {
-        "processor": next(
-            (
-                line.partition(": ")[2]
-                for line in _read_lines("/proc/cpuinfo")
-                if line.startswith("model name")
-            ),
-            platform.machine(),
-        ),
+        "processor": model[1] if model else platform.machine(),
         **{name: version(name) for name in NUMERIC},
     }
-
-
-def _read_lines(file: str) -> list[str]:
-    path = Path(file)
-    return path.read_text().splitlines() if path.exists() else []
 
 
 @cache

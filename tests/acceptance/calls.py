@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pytest
 
 import ckcv_ray
 from ckcv_ray import CKCVClassifier, Execution, Job, Study
@@ -122,23 +123,15 @@ def run_on_ray() -> dict[str, Any]:
 def run_in_a_store() -> dict[str, Any]:
     """A run whose folder is a prefix of an object store, as the one on a disk."""
     from s3_server import S3Server
+    from stores import set_environment
 
     server = S3Server()
     server.buckets["bucket"] = {}
-    given = {
-        "AWS_ENDPOINT_URL": server.endpoint,
-        "AWS_ALLOW_HTTP": "true",
-        "AWS_ACCESS_KEY_ID": "test",
-        "AWS_SECRET_ACCESS_KEY": "test",
-        "AWS_REGION": "us-east-1",
-    }
     words = ("run", FRAME, "--target", TARGET, "--learner", "tree", "--k", "3,4", "--n-splits", "4", "--json")
-    shown = [
-        subprocess.run(
-            _command(*words, "--out", out), env=os.environ | given, capture_output=True, check=True
-        )
-        for out in ("s3://bucket/r", "r")
-    ]
+    with pytest.MonkeyPatch.context() as patch:
+        set_environment(patch, server.endpoint)
+        commands = (_command(*words, "--out", out) for out in ("s3://bucket/r", "r"))
+        shown = [subprocess.run(command, capture_output=True, check=True) for command in commands]
     server.shutdown()
     server.server_close()
     stored, local = (json.loads(done.stdout) for done in shown)
@@ -148,13 +141,7 @@ def run_in_a_store() -> dict[str, Any]:
 CALLS: dict[str, Callable[[], Any]] = {
     call.__name__: call
     for call in (
-        damage,
-        classify,
-        run_and_load,
-        run_frames,
-        run_several,
-        kill_and_resume,
-        run_on_ray,
-        run_in_a_store,
+        *(damage, classify, run_and_load, run_frames, run_several),
+        *(kill_and_resume, run_on_ray, run_in_a_store),
     )
 }

@@ -31,20 +31,11 @@ def cases(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def agree(folder: str, file: Path, by: str) -> None:
-    """The file predicts the class numbers of the model, on rows that neither has seen."""
-    result = load(folder)
-    X = np.random.default_rng(1).normal([50, 0.01], [20, 0.005], (500, 2))
-    estimator = skops.io.load(file, trusted=skops.io.get_untrusted_types(file=file))
-    expected = result.rule(by).predict(result.models, X).label
-    np.testing.assert_array_equal(estimator.predict(X), expected)
-    assert len({*expected}) == 2
-
-
 @pytest.mark.parametrize("learner", ["svm", "linear", "forest"])
 def test_a_file_of_skops_predicts_what_the_model_predicts(ckcv: Command, cases: Path, learner: str) -> None:
     given = ("--learner", learner, *FEW[learner], "--certify", "holdout", "--out", "held")
     assert ckcv("run", "cases.csv", *STUDY, *given)[0] == 0
+    result, X = load("held"), np.random.default_rng(1).normal([50, 0.01], [20, 0.005], (500, 2))
     rules = {"auto": (), "full": ("--full",), "member:1": ("--member", "1"), "refit": ("--refit",)}
     for by, words in rules.items():
         file = cases / f"{by.replace(':', '')}.skops"
@@ -52,7 +43,10 @@ def test_a_file_of_skops_predicts_what_the_model_predicts(ckcv: Command, cases: 
         assert (code, shown) == (0, "")
         assert "as the model: 100.00 % of 10,000 rows" in messages
         assert "columns, in this order: age, dose\nclasses: 0 = ill, 1 = well\n" in messages
-        agree("held", file, by)
+        estimator = skops.io.load(file, trusted=skops.io.get_untrusted_types(file=file))
+        expected = result.rule(by).predict(result.models, X).label  # of rows that neither has seen
+        np.testing.assert_array_equal(estimator.predict(X), expected)
+        assert len({*expected}) == 2
 
 
 def test_without_scaling_and_with_decision_values_an_svm_is_the_same_function(
@@ -64,29 +58,6 @@ def test_without_scaling_and_with_decision_values_an_svm_is_the_same_function(
     (member,) = result.models.refit.members
     X, model = result.task.X, member.model
     np.testing.assert_allclose(convert_model(model).decision_function(X), model.predict(X).score, atol=1e-12)
-
-
-def test_what_is_no_single_model_or_is_encoded_is_refused(
-    ckcv: Command, cases: Path, finished: Finished
-) -> None:
-    drawn, encoded = finished("paper"), finished("exact encoded")
-    assert ckcv("run", "sklearn:iris", *STUDY[2:], *SVM, "--certify", "holdout", "--out", "three")[0] == 0
-    (cases / "there.skops").write_text("")
-    for words, message in (
-        ((drawn, "--out", "x"), "is no single model: choose --member 0, or, after --certify holdout, -"),
-        ((drawn, "--out", "x", "--refit"), "this run has no model refit"),
-        ((drawn, "--out", "x", "--member", "99"), "--member 99 is above 4"),
-        ((drawn, "--out", "x", "--full", "--refit"), "refit and full exclude each other"),
-        ((drawn, "--out", "x", "--to", "skop"), "did you mean skops?"),
-        ((drawn, "--out", "there.skops", "--member", "0"), "'there.skops' exists: name another file"),
-        ((drawn, "--out", "no/x", "--member", "0"), "'no/x' cannot be written"),
-        ((encoded, "--out", "x"), "columns are encoded (categories, dates or gaps)"),
-        (("three", "--out", "x"), "cannot be exported: estimators of scikit-learn can"),
-    ):
-        code, shown, messages = ckcv("export", *words)
-        assert (code, shown) == (2, "")
-        assert message in messages
-    assert not (cases / "x").exists()
 
 
 def test_a_file_that_predicts_otherwise_is_not_written(

@@ -67,24 +67,3 @@ def test_an_alarm_ends_with_5_whenever_it_is_looked_at(ckcv: Command, run: Path)
     assert (code, found["alarm"], found["rows"], found["added"]) == (5, True, 200, 160)
     assert found["findings"][0]["state"] == "alarm"
     assert [ckcv(command, run)[0] for command in ("watch", "verify", "status")] == [5, 0, 0]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (("judged.csv", "--id", "nobody"), "there is no column 'nobody' with the names of the rows (--id)"),
-        (("judged.csv", *NAMES, "--label", "death"), "no column 'death' with the true labels (--label)"),
-        (("judged.csv", *NAMES, "--seed", "1"), "seed is for ckcv predict: a stream has no draws"),
-        (("--skip-rows", "2"), "separator, sheet, skip_rows and encoding are for a file of rows: name one"),
-        (("judged.csv", *NAMES, "--delta", "1.5"), "--delta 1.5 is outside (0, 1)"),
-        (("judged.csv", *NAMES, "--member", "2"), "is certified, so there is nothing to watch"),
-        (("judged.csv", *NAMES, "--stream", "r/log/s.jsonl"), "--stream 'r/log/s.jsonl' is in a run"),
-        (("nowhere.csv", *NAMES), "nowhere.csv"),
-    ],
-)
-def test_options_of_watch_that_cannot_be_met_are_refused_in_a_sentence(
-    arguments: tuple[str, ...], words: str, ckcv: Command, run: Path
-) -> None:
-    code, shown, messages = ckcv("watch", run, *arguments)
-    assert (code, shown) == (2, "")
-    assert words in " ".join(messages.split()), messages

@@ -1,6 +1,10 @@
-"""The command as a whole: help, versions, streams that cannot be written to, names no file can have."""
+"""The command as a whole: help, versions, imports, streams that cannot be written to, names no file can have,
+and what a message offers for a word that is nearly right.
+"""
 
 import inspect
+import io
+import json
 import os
 import re
 import shlex
@@ -8,13 +12,19 @@ import subprocess
 import sys
 from itertools import product
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
-from command import RUN, Command, shell
+from command import RUN, SMALL, Command, shell
 from conftest import call
+from rich.console import Console
 
 import ckcv_ray
-from ckcv_ray.cli.main import COMMANDS, app, load_command
+from ckcv_ray.cli.data import Display
+from ckcv_ray.cli.main import COMMANDS, app, load_command, name_options
+from ckcv_ray.cli.output import Messages
+from ckcv_ray.engine.backend import RAY
+from ckcv_ray.engine.queue import Progress
 
 WIDTH = 80  # of a terminal
 
@@ -61,12 +71,11 @@ def test_lost_messages_do_not_stop_the_work(small: Path, tmp_path: Path) -> None
         assert shell('"$@" 2>/dev/full', *words).returncode == code
 
 
-WRITING = [
-    *(("status",), ("status", "--json"), ("verify",), ("predict", "twonorm:9:1")),
-    ("predict", "twonorm:9999:1"),
+WRITING = [("status",), ("verify",), ("predict", "twonorm:9:1"), ("predict", "twonorm:9999:1")]
+CLOSED = [
+    *(("status",), ("predict", "twonorm:9999:1"), ("--help",)),
+    ("evaluate", "twonorm:30:1", "--learner", "tree", "--out", "scores"),
 ]
-EVALUATE = ("evaluate", "twonorm:30:1", "--learner", "tree", "--out", "scores")
-CLOSED = [("status",), ("predict", "twonorm:9999:1"), ("--help",), EVALUATE]
 LOST = {">/dev/full": b"No space left on device", ">&-": b"Bad file descriptor"}
 
 
@@ -121,15 +130,28 @@ def test_a_path_that_is_not_utf8_is_refused_before_the_run_begins(tmp_path: Path
         assert os.listdir(where) == before
 
 
+def test_a_live_line_that_is_lost_does_not_stop_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+        def write(self, text: str) -> int:
+            raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(sys, "stderr", Messages(Terminal()))
+    monkeypatch.setenv("TERM", "xterm")
+    with Display(Console(stderr=True)) as line:
+        assert line.live is not None
+        line(Progress(planned=20, computed=10))
+        line.live.refresh()
+
+
 # Completion in shells: commands and the options of each, which is imported for it
 
 
 @pytest.mark.parametrize(
     ("words", "completed"),
-    [
-        ("ckcv ", [*COMMANDS]),
-        ("ckcv evaluate table.csv --per", ["--permutations"]),
-    ],
+    [("ckcv ", [*COMMANDS]), ("ckcv evaluate table.csv --per", ["--permutations"])],
 )
 def test_commands_and_options_are_completed(words: str, completed: list[str]) -> None:
     asked = {"_CKCV_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
@@ -137,3 +159,133 @@ def test_commands_and_options_are_completed(words: str, completed: list[str]) ->
     done = subprocess.run(command, capture_output=True, text=True, env=os.environ | asked)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.split() == completed
+
+
+LIBRARIES = ("ray", "numba", "llvmlite", "scipy.special", "scipy.stats", "matplotlib", "pandas", "skops")
+SKLEARN = ("base", "ensemble", "linear_model", "neighbors", "svm", "tree")
+HEAVY = {*LIBRARIES, *(f"sklearn.{name}" for name in SKLEARN)}
+REFUSED = [  # of every kind a line of words that is refused before anything is computed
+    "nosuch",
+    "run",
+    "run t.csv --out x --k abc",
+    "run t.csv --out x --workers 0",
+    "run t.csv --out s3://bucket",
+    "run t.csv --out x --learner forest --param max_features",
+    "run none.csv --out x --learner svm,forest",
+    "run t.csv --out x --test none.csv",
+    "evaluate t.csv --out x --resampling kfold:x",
+    "evaluate none.csv --out x --learner ridge",
+    "verify x --limit x",
+    "predict x none.csv",
+]
+LINES = ["--help", "--version", *(f"{name} --help" for name in COMMANDS), *REFUSED]
+START = """
+import contextlib, io, json, sys
+import ckcv_ray
+
+lines, heavy = map(json.loads, sys.argv[1:])
+ended, loaded = [], {"import ckcv_ray": sorted({*heavy} & {*sys.modules})}
+for line in lines:
+    from ckcv_ray.cli.main import main
+    sys.argv[1:], code, told = line.split(), 0, io.StringIO()
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(told):
+        try:
+            main()
+        except SystemExit as end:
+            code = end.code or 0
+    ended.append([code, told.getvalue()])
+    loaded[line] = sorted({*heavy} & {*sys.modules})
+print(json.dumps([ended, loaded]))
+"""
+WITHOUT_RAY = """
+import sys
+from importlib import metadata
+
+def hidden(name, find=metadata.distribution):
+    if name == "ray":
+        raise metadata.PackageNotFoundError(name)
+    return find(name)
+
+metadata.distribution = hidden
+sys.modules["ray"] = None
+"""
+NO_RAY = "--backend ray, an address and workers need Ray, which is not installed: leave them out, or pip"
+FALLBACK = f"ckcv: Ray is not installed, so one process computes everything; for more: pip install '{RAY}'"
+
+
+class Ended(NamedTuple):
+    code: int
+    messages: str
+
+
+@pytest.fixture
+def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    rows = "".join(f"{i},{i % 7},{'ab'[i % 2]}\n" for i in range(40))
+    (tmp_path / "t.csv").write_text(f"age,dose,target\n{rows}")
+    return tmp_path
+
+
+def start(script: str, lines: list[str], folder: Path) -> tuple[list[Ended], dict[str, list[str]]]:
+    """Run command lines in one process; return how each ended, and what of ``HEAVY`` was imported by then."""
+    words = [sys.executable, "-c", script, json.dumps(lines), json.dumps(sorted(HEAVY))]
+    done = subprocess.run(words, cwd=folder, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    ended, loaded = json.loads(done.stdout)
+    return [Ended(*one) for one in ended], loaded
+
+
+def test_help_and_refusals_import_nothing_that_takes_long(table: Path) -> None:
+    ended, loaded = start(START, LINES, table)
+    assert {line: names for line, names in loaded.items() if names} == {}
+    assert [one.code for one in ended] == [0] * (len(LINES) - len(REFUSED)) + [2] * len(REFUSED)
+    assert list(table.iterdir()) == [table / "t.csv"]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_list_of_commands_has_the_first_line_of_each(name: str) -> None:
+    assert load_command(name).help.partition("\n\n")[0] == COMMANDS[name]
+
+
+def test_without_ray_one_process_does_everything(table: Path) -> None:
+    run = " ".join(["run", "t.csv", "--k", "3", *SMALL, "--out"])
+    done = [
+        f"{run} run --backend serial",
+        f"{run} auto",
+        "verify run --rerun",
+        "evaluate t.csv --learner tree --out scores",
+        "predict run t.csv --out predicted.csv",
+        "status run",
+        "report run",
+    ]
+    ended, loaded = start(WITHOUT_RAY + START, done, table)
+    assert [one.code for one in ended] == [0] * len(done), ended
+    assert not any(FALLBACK in one.messages for one in ended)
+    assert [name for name in loaded[done[2]] if "sklearn" in name] == []  # an SVM is run and verified without
+    environment = json.loads((table / "run" / "execution.json").read_text())["environment"]
+    assert environment["packages.ray"] == "not installed"
+
+
+def test_without_ray_what_needs_it_is_refused(table: Path) -> None:
+    needed = ("--backend ray", "--address h:1", "--workers 2")
+    commands = ["run t.csv --out x", "evaluate t.csv --out x", "verify x --rerun"]
+    lines = [f"{command} {words}" for command in commands for words in needed]
+    ended, _ = start(WITHOUT_RAY + START, lines, table)
+    assert ended == [Ended(2, f"ckcv: {NO_RAY} install '{RAY}'\n")] * len(lines)
+    assert list(table.iterdir()) == [table / "t.csv"]
+
+
+def test_what_is_to_be_installed_is_what_the_package_requires() -> None:
+    assert f'    "{RAY}",\n' in (Path(__file__).parents[2] / "pyproject.toml").read_text()
+
+
+def test_a_message_names_options_as_they_are_given() -> None:
+    options = {"k": "--k", "n_splits": "--n-splits", "exhaustive": "--exhaustive", "row_id": "--id"}
+    for argument, option in (
+        ("n_splits=3 is too few", "--n-splits 3 is too few"),
+        ("leave out exhaustive=True, or k=5", "leave out --exhaustive, or --k 5"),
+        ("exhaustive=True requires k=3", "--exhaustive requires --k 3"),
+        ("row_id='x' is no column", "--id 'x' is no column"),
+        ("costs=k=1 and 'k=2', svm.k=3 and --k=4", "costs=k=1 and 'k=2', svm.k=3 and --k=4"),
+    ):
+        assert name_options(argument, options, {"exhaustive"}) == option

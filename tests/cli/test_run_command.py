@@ -23,18 +23,6 @@ from ckcv_ray.errors import InputError
 from ckcv_ray.storage.folder import RunFolder
 
 
-def test_json_is_one_object_and_agrees_with_status(ckcv: Command, patients: Path, tmp_path: Path) -> None:
-    words = ("run", patients, "--target", "outcome", "--out", tmp_path / "run", "--report-k", "5", *SMALL)
-    code, shown, _ = ckcv(*words, "--json")
-    ran = json.loads(shown)
-    assert code == 0
-    _, status, _ = ckcv("status", tmp_path / "run", "--json")
-    assert json.loads(status) == ran
-    code, again, messages = ckcv(*words, "--json")
-    assert json.loads(again) == ran
-    assert "finished" in messages
-
-
 def test_rows_to_test_are_measured(ckcv: Command, patients: Path, tmp_path: Path) -> None:
     words = ("run", patients, "--target", "outcome", "--out", tmp_path / "run", "--test", patients, *SMALL)
     code, shown, _ = ckcv(*words, "--json")
@@ -184,16 +172,10 @@ def here(patients: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_it_is_named_after_the_table_and_found_again(ckcv: Callable[..., Any], here: Path) -> None:
     code, printed, said = ckcv("run", "patients.csv", *GRID)
-    assert code == 0
-    assert "run folder: patients_run" in said
-    assert printed.endswith("then      ckcv report patients_run; ckcv predict patients_run NEW.csv\n") or (
-        "Nothing can be quoted" in printed
-    )
-    again = ckcv("run", "patients.csv", *GRID)
-    assert again[:2] == (0, printed)
-    assert "already holds the finished run" in again[2]
+    assert (code, "run folder: patients_run" in said, "resuming" in said) == (0, True, False)
+    code, again, said = ckcv("run", "patients.csv", *GRID)
+    assert (code, again, "already holds the finished run" in said) == (0, printed, True)
     assert [folder.name for folder in here.iterdir() if folder.is_dir()] == ["patients_run"]
-    assert "resuming" not in said
     (here / "patients_run" / "manifest.json").unlink()
     code, again, said = ckcv("run", "patients.csv", *GRID)
     assert (code, again) == (0, printed)
@@ -212,22 +194,12 @@ def test_another_study_gets_the_next_number(ckcv: Callable[..., Any], here: Path
     assert studies[0] != studies[1]
 
 
-@pytest.mark.parametrize(
-    ("source", "name"),
-    [
-        ("data/my table (2).csv.gz", "my_table_2_run"),
-        ("sklearn:iris", "sklearn_iris_run"),
-        ("???", "table_run"),
-        ("Größe.xlsx", "Größe_run"),
-    ],
-)
-def test_names(source: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_is_named_after_the_source_and_what_is_there_is_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
-    assert choose_folder(source, "run", "0" * 12) == name
-
-
-def test_what_is_there_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+    for source, name in (("data/my tablé (2).csv.gz", "my_tablé_2_run"), ("???", "table_run")):
+        assert choose_folder(source, "run", "0" * 12) == name
     Path("a_run").write_text("a file")
     Path("a_run_2").mkdir()
     Path("a_run_2/thesis.txt").write_text("a year of work")
@@ -249,3 +221,15 @@ def test_failures_have_their_own_exit_code(ckcv: Command, tmp_path: Path) -> Non
     assert "1 failed" in printed
     assert "1 path failed, and their scores are incomplete" in said
     assert ckcv(*asked, "--retry-failed")[0] == 3
+
+
+def test_figures_at_another_cut_off_than_the_one_chosen_say_so(
+    ckcv: Command, patients: Path, tmp_path: Path
+) -> None:
+    held = ("run", patients, "--target", "outcome", "--out", tmp_path / "run", "--certify", "holdout", *QUICK)
+    _, shown, _ = ckcv(*held, "--subgroups", "age:2", "--require", "sensitivity>=0.1", "--positive", "ill")
+    shown = " ".join(shown.split())
+    (text,) = re.findall(r" subgroups (.*?); at the learner's own cut-off, not the one chosen", shown)
+    assert "wrong" in text
+    (right, rows) = re.search(r"measured [\d.]+ % \((\d+) of (\d+) held-out rows right\)", shown).groups()
+    assert f"'ill' {int(rows) - int(right)} of {rows}" in shown.partition("by class")[2]

@@ -1,4 +1,6 @@
-"""Run folders that somebody else made: refused in bounded memory and time, or shown with all escaped."""
+"""Run folders that somebody else made, and what no run of this version could have written: refused in
+bounded memory and time, or shown with all escaped.
+"""
 
 import contextlib
 import json
@@ -9,24 +11,46 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from math import inf
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
-from forgery import ACCOUNT, CANDIDATES, DATA, LOG, MODELS, NAMES, SERIAL, STUDY, TASK, find, reseal
+from conftest import blobs
+from forgery import (
+    ACCOUNT,
+    CANDIDATES,
+    DATA,
+    LOG,
+    MODELS,
+    NAMES,
+    PROBLEM,
+    SERIAL,
+    STUDY,
+    TASK,
+    column,
+    find,
+    reseal,
+    rewrite,
+)
 from pyarrow import parquet
 
-from ckcv_ray import Job, load_run
-from ckcv_ray.errors import InputError, StoreError, printable
+from ckcv_ray import Job, Study, load_run
+from ckcv_ray.core.options import describe_part
+from ckcv_ray.engine import recorder
+from ckcv_ray.errors import InputError, RunError, StoreError, printable
 from ckcv_ray.learners.ensemble import make_schema
-from ckcv_ray.records.record import Failure
 from ckcv_ray.reports.render import make_page
+from ckcv_ray.runs.finished import replay
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.storage.pages import REPORT
+from ckcv_ray.study.parts import Holdout
+from ckcv_ray.study.study import run_id
 from ckcv_ray.tables.task import Task
 from jobs.faults.hostile import try_folders
 
@@ -208,23 +232,20 @@ def put(run: Path, name: str, change: Change) -> None:
 
 
 WORDS: dict[str, Change] = {
-    "a statement": lambda c: c["statements"].__setitem__(0, ESC),
     "a line more": lambda c: c["statements"].__setitem__(0, "L_EE\nproven 0.00 %"),
     "a claim": lambda c: c["claims"][0].update(statement=ESC),
-    "a certification": lambda c: c["claims"][0].update(certification=ESC),
     "another direction": lambda c: c["assumptions"].__setitem__(0, "\u202eevil"),
 }
 
 
 @pytest.mark.parametrize("name", WORDS)
-def test_a_certificate_that_steers_a_terminal_is_refused(whole: Path, tmp_path: Path, name: str) -> None:
-    out = shutil.copytree(whole, tmp_path / "run")
-    put(out, "certificate.json", WORDS[name])
+def test_a_certificate_that_steers_a_terminal_is_refused(run: Path, name: str) -> None:
+    put(run, "certificate.json", WORDS[name])
     for read in (load_run, make_page):
         with pytest.raises(StoreError, match=r"certificate\.json is damaged: .*control") as messages:
-            read(out)
+            read(run)
         assert str(messages.value).isprintable()
-    assert all(messages.isprintable() for messages in verify(out).differences)
+    assert all(messages.isprintable() for messages in verify(run).differences)
 
 
 def test_nothing_that_is_shown_steers_a_terminal(tmp_path, ckcv):
@@ -246,16 +267,213 @@ def test_nothing_that_is_shown_steers_a_terminal(tmp_path, ckcv):
     assert "<svg" in html
 
 
-def test_tracebacks_are_escaped_in_the_report(whole: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    failure = Failure(False, 0, 0, 0, 0, 1, f"Traceback:\n\tfire{ESC}")
-    monkeypatch.setattr("ckcv_ray.engine.race.RaceQueue.failures", lambda self: [failure])
-    (result := load_run(whole)).execution["evaluations"]["failed"] = 1
-    monkeypatch.setattr("ckcv_ray.reports.render.load", lambda folder: result)
-    html = make_page(whole)
-    assert "Traceback:\n\tfire\\x1b[2J" in html
-    assert printable(html) == html
-
-
 @pytest.mark.slow
 def test_nothing_happens_while_fifty_hostile_folders_are_read(tmp_path: Path) -> None:
     assert try_folders(50, 0, tmp_path.resolve()) == []
+
+
+READERS: tuple[Callable[[Path], object], ...] = (load_run, replay, make_page)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def never_flushed_early() -> Iterator[None]:
+    """However slow the machine, a run writes one part of its log."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(recorder, "FLUSH_SECONDS", inf)
+        yield
+
+
+def put_study(run: Path, change: Change) -> None:
+    """Change the study of a run under a name that fits it, in all files."""
+
+    def forge(content: Content) -> None:
+        change(content)
+        content["run_id"] = run_id(Study.from_json(content["study"]), content["data"])
+
+    put(run, "study.json", forge)
+    name = json.loads((run / "study.json").read_text())["run_id"]
+    for file in run.rglob("*.parquet"):
+        put_metadata(file, run_id=name)
+    put(run, "certificate.json", lambda c: c.update(run_id=name))
+
+
+def put_metadata(file: Path, **values: str) -> None:
+    table = parquet.read_table(file)
+    metadata = {**table.schema.metadata, **{name.encode(): text.encode() for name, text in values.items()}}
+    parquet.write_table(table.replace_schema_metadata(metadata), file)
+
+
+def check_refused(run: Path, *messages: str) -> None:
+    """Check that every reader refuses a folder with one printable line, not without end."""
+    said = seen(run)
+    for read in READERS:
+        with pytest.raises(StoreError) as error:
+            read(run)
+        assert all(part in str(error.value) and any(part in one for one in said) for part in messages)
+        assert str(error.value).isprintable()
+        assert len(str(error.value)) < 2000
+
+
+def seen(run: Path) -> list[str]:
+    """What a verification says against a run."""
+    found = verify(run)
+    return found.differences + found.unverified
+
+
+def part(slot: str, **options: object) -> Change:
+    return lambda content: content["study"][slot].update(options)
+
+
+def entry(**entries: object) -> Change:
+    return lambda content: content.update(entries)
+
+
+DAMAGED = "study.json is damaged: "
+OTHERWISE = f"{DAMAGED}it is not as a run writes it"
+LEARNER = "is not known: choose from "
+# All else that a part may not be is in tests/study/test_study.py.
+FORGED: dict[str, tuple[Change, str]] = {
+    "an unknown learner": (part("learner", name="jungle"), f"is not here: learner='jungle' {LEARNER}"),
+    "a learner that steers": (part("learner", name=ESC), f"\\x07' {LEARNER}"),
+    "a learner without end": (part("learner", name="x" * 10**6), LEARNER),
+    "a solver of the benchmarks": (part("learner", solver="libsvm"), f"'libsvm' {LEARNER}newton"),
+    "another under the same name": (lambda c: c["study"].update(seed=1), f"{DAMAGED}it names run"),
+    "a whole number with a point": (part("resampling", n_splits=3.0), "n_splits=3.0"),
+    "a default that is left out": (lambda c: c["study"].pop("rare"), OTHERWISE),
+    "a study that is none": (entry(study="svm"), DAMAGED),
+    "no data": (lambda c: c.pop("data"), f"{DAMAGED}'data'"),
+    "a key": (entry(note="trust me"), OTHERWISE),
+    **{
+        f"schema {schema!r:.9}": (entry(schema=schema), f"schema {schema!r:.100}")
+        for schema in (14, 15.0, None, ESC, "x" * 10**6)
+    },
+}
+
+
+@pytest.mark.parametrize("name", FORGED)
+def test_a_study_file_that_no_run_wrote_is_refused(run: Path, name: str) -> None:
+    """Also where it means the same: what a reader does not compare it cannot vouch for."""
+    change, messages = FORGED[name]
+    put(run, "study.json", change)
+    check_refused(run, messages)
+
+
+BESIDE: dict[str, tuple[Change, str]] = {
+    "more folds than rows": (part("resampling", k=[3, 50]), "k=50 is outside 3..24"),
+    "every k, one by one": (part("resampling", k=[*range(3, 25)]), "not in the canonical form for its data"),
+    "a report of no k": (part("search", report_k=[5]), "report_k=5 is not among k"),
+    "all rows held out": (
+        lambda c: c["study"].update(certify=describe_part(Holdout(holdout_share=0.99))),
+        "23 of 24 rows held out leave 1",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BESIDE)
+def test_a_study_that_does_not_go_with_its_data_is_refused(run: Path, name: str) -> None:
+    """Though its name is that of study and data."""
+    change, messages = BESIDE[name]
+    put_study(run, change)
+    check_refused(run, DAMAGED, messages)
+
+
+def test_a_study_file_has_the_bytes_that_a_run_writes(run: Path) -> None:
+    text = (run / "study.json").read_text()
+    twice = text.replace('"seed": 0', '"seed": 1,\n    "seed": 0')
+    for other in (text + " ", text.replace("  ", "\t"), twice, "", "[]", '{"a":' * 200_000, "1" * 5000):
+        assert other != text
+        (run / "study.json").write_text(other)
+        reseal(run)
+        check_refused(run, OTHERWISE if "seed" in other else DAMAGED)
+
+
+@pytest.mark.parametrize("name", ["candidates.parquet", "data.parquet", "ensemble/models.parquet"])
+def test_a_table_of_another_run_is_refused(run: Path, name: str) -> None:
+    put_metadata(run / name, run_id="f" * 12)
+    with pytest.raises(StoreError, match="does not belong to run"):
+        load_run(run)
+
+
+def test_a_study_of_very_many_candidates_takes_no_memory(run: Path, elsewhere: Reader) -> None:
+    grid = sorted({float(f"{value:.12g}") for value in np.logspace(-3, 3, 10_000)})
+    put_study(run, part("learner", C=grid, gamma=grid))
+    assert (run / "study.json").stat().st_size < 1 << 20
+    (loaded, verified, played, paged, _), mib = elsewhere(run)
+    message = "candidates.parquet is damaged: its study has 200,000,000 candidates: at most 10,000,000 can be"
+    assert all(message in said for said in (loaded, paged, str(verified)))
+    assert "its study has 600,000,000 evaluations: at most" in played
+    assert mib < MAX_MIB
+
+
+def test_data_of_another_study_are_refused(run: Path, tmp_path: Path) -> None:
+    run_job(Job(STUDY, blobs(24, seed=1), tmp_path / "other"), SERIAL)
+    shutil.copy(tmp_path / "other" / "data.parquet", run)
+    put_metadata(run / "data.parquet", run_id=PROBLEM.run_id)
+    reseal(run)
+    check_refused(run, "data.parquet is not the data of this run: its digest differs")
+
+
+@pytest.mark.parametrize(
+    ("field", "forged", "messages"),
+    [
+        ("salt", "g" * 64, "should match pattern"),
+        ("provenance", '{"reading": {"sheet": [1]}}', "reading.sheet: Input should be a valid string"),
+        ("provenance", '{"command": "x"}', "command: Extra inputs are not permitted"),
+    ],
+)
+def test_what_the_draws_rest_on_is_checked(run: Path, field: str, forged: str, messages: str) -> None:
+    put_metadata(run / "data.parquet", **{field: forged})
+    reseal(run)
+    check_refused(run, messages)
+
+
+@pytest.mark.parametrize("name", ["log", "ensemble"])
+def test_a_folder_that_leads_elsewhere_is_not_followed(whole: Path, run: Path, name: str) -> None:
+    """Its files are none of the run's, even where they would be the same."""
+    shutil.rmtree(run / name)
+    (run / name).symlink_to(whole / name)
+    with pytest.raises(StoreError, match=f"{name}(/.* is missing or does not match the manifest| is a link)"):
+        load_run(run)
+    assert any(f"{name} is a link" in sentence or "is missing" in sentence for sentence in seen(run))
+
+
+@pytest.mark.parametrize("name", ["part-abc.parquet", f"part-{'0' * 64} (copy).parquet", "part-²"])
+def test_a_file_that_is_called_almost_as_a_part_is_left_alone(whole: Path, run: Path, name: str) -> None:
+    rewrite(run, LOG, lambda records: records.slice(0, len(records) // 2))
+    (run / "log" / name).write_bytes(b"a note of mine")
+    (run / "manifest.json").unlink()
+    result = run_job(Job(STUDY, TASK, run), SERIAL)
+    assert result.certificate == load_run(whole).certificate
+    assert (run / "log" / name).read_bytes() == b"a note of mine"
+    assert len(list((run / "log").iterdir())) == 3
+    assert seen(run) == []
+
+
+@pytest.mark.parametrize("exhaustive", [False, True])
+@pytest.mark.parametrize("step", [0, 2])
+def test_a_log_that_lacks_a_step_of_every_path_is_gone_on_with(tmp_path, step, exhaustive):
+    """Steps after it may be in another part: what was lost is computed again, and nothing waits for it."""
+    study, out = STUDY.replace(C=(0.1, 1.0, 10.0), exhaustive=exhaustive), tmp_path / "run"
+    result = run_job(Job(study, TASK, out), SERIAL)
+    rewrite(out, LOG, lambda records: records.filter(pc.not_equal(records["step"], step)))
+    (out / "manifest.json").unlink()
+    again = run_job(Job(study, TASK, out), SERIAL)
+    assert again.certificate == result.certificate
+    assert again.candidates.equals(result.candidates)
+    assert seen(out) == []
+
+
+def test_a_part_with_other_columns_is_refused(run: Path) -> None:
+    rewrite(run, LOG, lambda records: records.append_column("more", records["size"]))
+    with pytest.raises(StoreError, match="does not have the expected columns"):
+        replay(run)
+
+
+def test_two_parts_that_contradict_each_other_are_seen(run: Path) -> None:
+    change = column("n_iter", lambda values: [value + 1 for value in values])
+    table = change(parquet.read_table(find(run, LOG)))
+    parquet.write_table(table, run / "log" / "part-0.parquet")
+    reseal(run)
+    assert any("two records of" in sentence and "differ" in sentence for sentence in seen(run))
+    with pytest.raises(RunError, match="two records of"):
+        replay(run)
