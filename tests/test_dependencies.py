@@ -15,7 +15,9 @@ from packaging.requirements import Requirement
 from packaging.version import Version
 
 import ckcv_ray
+from ckcv_ray.cli import main as cli
 from ckcv_ray.errors import write_install
+from jobs.floors.__main__ import list_commands, read_floors
 
 ROOT = Path(__file__).resolve().parent.parent
 MENDED = {
@@ -124,6 +126,27 @@ def test_machines_get_a_part_of_what_is_locked() -> None:
     needed += PROJECT["build-system"]["requires"]
     assert {Requirement(wanted).name for wanted in needed} <= names
     assert not names & {"pytest", "mypy", "sphinx", "polars", "pandas"}
+
+
+# The job that installs the bounds of the dependencies
+
+
+def test_the_floors_are_those_of_the_package() -> None:
+    wanted = [*PROJECT["project"]["dependencies"], *EXTRAS["excel"]]
+    floors = {one.name: one.specifier for one in map(Requirement, wanted)}
+    read = read_floors()
+    assert read.keys() == floors.keys()
+    assert all(f">={read[name]}" in str(floors[name]).split(",") for name in read)
+
+
+@pytest.mark.parametrize("words", list(list_commands()), ids=" ".join)
+def test_the_options_of_each_command_are_known(words: tuple[str, ...]) -> None:
+    name, *options = words
+    if not name.startswith("-"):
+        known = {option for parameter in cli.load_command(name).params for option in parameter.opts} | {
+            "--help"
+        }
+        assert {option for option in options if option.startswith("--")} <= known
 
 
 # The files about the project: what they say agrees with the package

@@ -1,23 +1,32 @@
-"""The nightly benchmark on fake measurements: what raises an alarm and what does not."""
+"""The nightly benchmark: what raises an alarm on fake measurements, a real night, and how it is scheduled."""
 
 import json
 import math
+import os
 import re
+import shlex
+import stat
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from s3_server import S3Server
-from stores import BUCKET
+import yaml
 from typer.testing import CliRunner
 
+from ckcv_ray.errors import InputError
+from ckcv_ray.storage.files import open_files
 from jobs.nightly import __main__ as command
 from jobs.nightly import figures as nightly_figures
 from jobs.nightly.figures import PLANS, Figure, Plan, Role
-from jobs.nightly.nights import LEAST, PAGE, WINDOW, allowed
+from jobs.nightly.nights import LEAST, WINDOW, allowed
 
+ROOT = Path(__file__).resolve().parents[2]
+SCHEDULE = ROOT / "docs" / "nightly"
 Run = Callable[..., tuple[int, dict[str, Any]]]
 draw_trend = command.draw_trend
 MACHINE = {"processor": "A", "cores": 2, "python": "3.11.7", "packages.numpy": "2.4", "blas.numpy": "b 1"}
@@ -75,14 +84,6 @@ def night(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     return run
 
 
-def check_refused(
-    night: Run, code: int, message: str, *options: str, found: list[Figure] | None = None
-) -> None:
-    ended, result = night(found, *options)
-    assert ended == code
-    assert message in result["stderr"]
-
-
 def top(out: Path) -> str:
     """Return the page up to its first section."""
     return (out / "nightly.html").read_text().split("<section>")[0]
@@ -126,17 +127,13 @@ def test_any_other_winner_bound_or_count_raises_the_alarm(name: str, night: Run,
     assert night(figures(**{name: other}))[0] == 0, "a change that was reported is the new answer"
 
 
-@pytest.mark.parametrize(
-    "other",
-    [{"cores": 64}, {"packages.numpy": "2.5"}],
-    ids=str,
-)
-def test_another_kind_of_machine_has_a_separate_history(other: dict[str, Any], night: Run) -> None:
+def test_another_kind_of_machine_has_a_separate_history(night: Run) -> None:
+    other = {"packages.numpy": "2.5"}
     night(figures())
     code, result = night(figures(50.0, L_MS=0.2), machine=MACHINE | other)
     assert (code, result["compared"]) == (0, [])
     assert "the first night on this kind of machine" in result["notes"][0]
-    assert f"{next(iter(other))} was" in result["notes"][1]
+    assert "packages.numpy was" in result["notes"][1]
     assert night(figures())[1]["compared"] == ["night-00"]
     assert night(figures(50.0, L_MS=0.2), machine=MACHINE | other)[1]["compared"] == ["night-01"]
 
@@ -204,20 +201,6 @@ def test_the_page_loads_nothing_and_draws_every_number(
     assert f"{SPEED_LABEL}: 50 in night night-01, median before 100; 2 nights" in drawn
 
 
-ADDRESS = f"s3://{BUCKET}/nightly"
-
-
-def test_nights_in_a_bucket_are_those_on_a_disk(night: Run, s3: S3Server) -> None:
-    """And a night is not measured again."""
-    for name, speed in (("a", 100.0), ("b", 104.0), ("c", 98.0), ("d", 50.0)):
-        ends = [night(figures(speed), "--night", name, *where) for where in ((), ("--out", ADDRESS))]
-        assert ends[0][0] == ends[1][0] == (name == "d")
-        assert ends[0][1]["alarms"] == ends[1][1]["alarms"]
-    assert ends[1][1]["page"] == f"{ADDRESS}/{PAGE}"
-    assert sum("/history/" in key for key in s3.buckets[BUCKET]) == 4
-    assert night(None, "--night", "d", "--out", ADDRESS)[0] == 1
-
-
 @pytest.mark.parametrize("nights", range(LEAST, WINDOW + 1))
 def test_an_unchanged_figure_is_quiet_and_a_fifth_is_detected(nights: int) -> None:
     """As ``allowed`` says of a spread of 2 %: rates of 20 000 simulated histories, to 4 standard errors."""
@@ -229,3 +212,70 @@ def test_an_unchanged_figure_is_quiet_and_a_fifth_is_detected(nights: int) -> No
     found = ((1 + slower) * 1.2 - 1 > limits[:, None]).all(axis=1).mean()
     assert alarms < 0.001 + 4 * math.sqrt(0.001 / tries)
     assert found > 0.95 - 4 * math.sqrt(0.05 / tries)
+
+
+# A real night, and the schedules
+
+
+def test_a_real_night_and_the_next(tmp_path: Path) -> None:
+    """Through the command line: the second night is compared with the first, and gives the same answers."""
+    script = [sys.executable, str(ROOT / "jobs" / "nightly"), "--out", str(tmp_path)]
+    options = ["--plan", "tiny", "--only", "studies", "--repeats", "1", "--threshold", "100", "--commit", "x"]
+    nights = [
+        subprocess.run([*script, *options, "--night", name], capture_output=True, text=True)
+        for name in ("first", "second")
+    ]
+    assert [done.returncode for done in nights] == [0, 0], nights
+    assert "there is nothing to compare with" in nights[0].stdout
+    assert "median of 1 night (first), answers with night first" in nights[1].stdout
+    assert "too few nights: 1 of 3" in nights[1].stdout
+    assert "night second: no answer changed, 2 speeds with too few nights" in nights[1].stdout
+
+
+def options_known(words: list[str]) -> bool:
+    """Return whether the job accepts the options that follow its name."""
+    (at,) = (i for i, word in enumerate(words) if word.endswith(("jobs/night", "jobs/nightly")))
+    given = {word for word in words[at:] if word.startswith("--")}
+    shown = CliRunner().invoke(command.app, ["--help"], env={"COLUMNS": "200"}).stdout
+    return given <= {*re.findall(r"--[a-z-]+", shown)}
+
+
+def test_the_crontab_runs_the_job() -> None:
+    lines = (SCHEDULE / "crontab").read_text().splitlines()
+    (line,) = [line for line in lines if re.match(r"[0-9*]", line)]
+    *when, shown = line.split(maxsplit=5)
+    assert when == ["30", "2", "*", "*", "*"]
+    assert "%" not in shown, "cron takes it for the end of a line"
+    assert options_known(shlex.split(shown))
+
+
+@pytest.mark.parametrize("file", ["crontab", "ckcv-nightly.service"])
+def test_the_schedules_run_a_whole_night(file: str) -> None:
+    assert "jobs/night --out" in (SCHEDULE / file).read_text()
+    night = (ROOT / "jobs" / "night").read_text()
+    for job in ("jobs/nightly", "jobs.faults.hostile", "./jobs/check --night", "jobs/floors --newest"):
+        assert f"{job} " in night.replace("\n", " ")
+
+
+def test_the_cron_job_submits_under_the_id_of_the_night(tmp_path: Path) -> None:
+    """Its script runs here, with a ``ray`` that only prints its arguments."""
+    spec = yaml.safe_load((SCHEDULE / "cronjob.yaml").read_text())["spec"]
+    job = spec["jobTemplate"]["spec"]
+    (container,) = job["template"]["spec"]["containers"]
+    assert (spec["concurrencyPolicy"], job["backoffLimit"]) == ("Forbid", 0)
+    fake = tmp_path / "ray"
+    fake.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
+    fake.chmod(fake.stat().st_mode | stat.S_IXUSR)
+    given = {one["name"]: one.get("value", "") for one in container["env"]}
+    environment = os.environ | given | {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    today = datetime.now(UTC).date()
+    words = [*container["command"], *container["args"]]
+    done = subprocess.run(words, env=environment, capture_output=True, text=True, check=True)
+    words = done.stdout.splitlines()
+    assert words[:2] == ["job", "submit"]
+    night = words[words.index("--night") + 1]
+    assert night in (str(today), str(datetime.now(UTC).date()))
+    assert words[words.index("--submission-id") + 1] == f"nightly-{night}"
+    assert options_known(words)
+    with pytest.raises(InputError, match="a bucket of 3 to 63"):  # until the user names one
+        open_files(words[words.index("--out") + 1])

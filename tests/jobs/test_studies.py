@@ -1,4 +1,4 @@
-"""Worked examples on their real data: the numbers of scikit-learn on the same splits, or of theory."""
+"""Worked examples on their real data: the numbers of scikit-learn on the same splits, of theory, or of caret."""
 
 import warnings
 from itertools import product
@@ -17,6 +17,7 @@ from sklearn.preprocessing import StandardScaler
 from ckcv_ray import Execution, KFold, Study, evaluate, run
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.study.problem import INNER, OUTER
+from jobs.faults import check_against_peers as peers
 
 SERIAL = Execution("serial")
 GRID = {"C": tuple(10.0**e for e in range(-3, 3)), "fit_intercept": (True, False)}
@@ -138,3 +139,20 @@ def test_k_is_tuned_for_a_forest_and_for_an_svm(learner, options):
     assert (proven.certification, proven.classifier) == ("holdout", "refit")
     assert 0 < proven.bound < 0.2
     assert result.problem.study.learner.name == learner
+
+
+# The job that compares figures with those of caret
+
+
+def test_the_figures_of_caret(monkeypatch):
+    monkeypatch.setattr(peers, "RESAMPLINGS", ("kfold:10", "bootstrap:8"))
+    compared = peers.compare()
+    assert compared.figures > 200
+    assert compared.differing == ()
+
+
+def test_what_differs_is_said():
+    compared = peers.Compared().add([0.5, np.nan], [0.5, np.nan], "same").add([0.5], [0.5 + 1e-9], "apart")
+    assert compared.figures == 3
+    assert [what.partition(":")[0] for what in compared.differing] == ["apart"]
+    assert peers.Compared().add([np.nan], [0.5], "undefined").differing
