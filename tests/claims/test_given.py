@@ -16,7 +16,7 @@ WORDS = np.array(["well", "sick"])
 OF_R = [(682, 925, 0.95, 0.7076683, 0.7654066), (1, 1497, 0.90, 3.426347e-05, 3.164954e-03)]
 
 
-def draw(n: int = 400, seed: int = 1) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+def draw(n: int, seed: int = 1) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     """Return labels, predictions and scores of rows, a tenth of them wrong."""
     rng = np.random.default_rng(seed)
     sick = rng.random(n) < 0.3
@@ -24,12 +24,15 @@ def draw(n: int = 400, seed: int = 1) -> tuple[NDArray[Any], NDArray[Any], NDArr
     return WORDS[sick.astype(int)], WORDS[(score >= 0.5).astype(int)], score
 
 
+Y, PREDICTED, SCORE = draw(400)
+FOURS = np.arange(400) // 4
+
+
 @pytest.mark.parametrize(("wrong", "rows", "level", "low", "high"), OF_R)
 def test_intervals_are_those_of_r(wrong: int, rows: int, level: float, low: float, high: float) -> None:
     y = WORDS[np.arange(rows) % 2]
     made = judge(y, np.where(np.arange(rows) < wrong, WORDS[1 - np.arange(rows) % 2], y), delta=1 - level)
-    found = made.find_interval(made.claims[0])
-    assert found == pytest.approx((low, high), rel=2e-7)
+    assert made.find_interval(made.claims[0]) == pytest.approx((low, high), rel=2e-7)
     assert made.claims[0].bound == clopper_pearson(wrong, rows, 1 - level)
 
 
@@ -47,30 +50,13 @@ def test_what_is_proven_is_what_a_run_proves_of_the_same_rows() -> None:
     assert made.claims[3].rows == result.claims[3].rows  # of pairs that are drawn otherwise
 
 
-def test_the_sentence_says_what_ckcv_cannot_check() -> None:
-    y, predicted, score = draw()
-    said = judge(y, score=score, cut_off=0.5, positive="sick").claims[0].statement
-    assert said == (
-        "Suppose that these 400 rows are independent draws from one source, that their number was fixed "
-        "without regard to results, and that whatever made the column 'score', its cut-off included, was "
-        "finished without them, was not chosen by them, and predicts each row from that row alone. Then, "
-        "with probability at least 95 % over such draws, it misclassifies a new row with probability at most "
-        "11.72 % (36 of 400 rows wrong, Clopper-Pearson). ckcv cannot check these conditions. A second claim "
-        "made after seeing these figures, or another group looked at, is not covered."
-    )
-    told = judge(y, predicted, groups=np.arange(400) // 4).claims[0]
-    assert told.statement.startswith("Suppose that these 100 groups of 400 rows are independent draws")
-    assert told.bound == bound_by_optimised_bet(np.bincount(np.arange(400) // 4, (y != predicted) / 4), 0.05)
-
-
 def test_no_order_of_a_file_has_a_part_in_losses_and_an_auc_is_of_drawn_pairs() -> None:
     """A file may be sorted by its score: paired in its order, an AUC of a half would look perfect."""
-    y, predicted, score = draw()
-    numbers, near = score * 100, score * 100 + draw(seed=2)[2]
-    order = np.argsort(score)
-    for asked in ({"groups": np.arange(400) // 4}, {"clip": 10, "baseline": 50}):
-        given = (numbers, near) if "clip" in asked else (y, predicted)
-        moved = {**asked, "groups": asked["groups"][order]} if "groups" in asked else asked
+    order, near = np.argsort(SCORE), SCORE * 100 + draw(400, seed=2)[2]
+    for given, asked, moved in (
+        ((Y, PREDICTED), {"groups": FOURS}, {"groups": FOURS[order]}),
+        ((SCORE * 100, near), {"clip": 10, "baseline": 50}, {"clip": 10, "baseline": 50}),
+    ):
         first, second = judge(*given, **asked), judge(*(values[order] for values in given), **moved)
         assert second.claims[0].bound == pytest.approx(first.claims[0].bound, abs=1e-12)
     false = 0
@@ -83,28 +69,24 @@ def test_no_order_of_a_file_has_a_part_in_losses_and_an_auc_is_of_drawn_pairs() 
 
 
 def test_another_prediction_is_compared_with_and_by_how_much() -> None:
-    y, predicted, _ = draw()
-    worse = np.where(np.arange(400) % 3 == 0, "sick", predicted)
-    made = judge(y, predicted, against=worse)
+    worse = np.where(np.arange(400) % 3 == 0, "sick", PREDICTED)
+    made = judge(Y, PREDICTED, against=worse)
     wins = made.claims[1]
-    alone = (y == predicted) & (y != worse), (y != predicted) & (y == worse)
+    alone = (Y == PREDICTED) & (worse != Y), (Y != PREDICTED) & (worse == Y)
     won, lost = map(int, map(np.sum, alone))
     assert (wins.rows, wins.errors) == (won + lost, lost)
-    assert wins.bound == clopper_pearson(
-        lost, won + lost, 0.0125
-    )  # half of its share, and the margin the other
+    # Half of its share, and the margin the other
+    assert wins.bound == clopper_pearson(lost, won + lost, 0.0125)
     least = (1 - clopper_pearson(400 - won, 400, 0.00625)) - clopper_pearson(lost, 400, 0.00625)
     assert made.margin == pytest.approx(least)
     assert "points or more" in made.summary()
-    assert judge(y, worse, against=predicted).margin is None
+    assert judge(Y, worse, against=PREDICTED).margin is None
 
 
 def test_numbers_are_quoted_beside_a_number_that_was_named() -> None:
     y = np.random.default_rng(0).normal(100, 20, 200)
     alone, named = (judge(y, y + 3, clip=50, claim="error,within:0.9", **b) for b in ({}, {"baseline": 100}))
-    assert "not to be quoted" in alone.summary().lower()
-    assert alone.to_json()["may_be_quoted"] is False
-    assert named.to_json()["may_be_quoted"] is True
+    assert [made.to_json()["may_be_quoted"] for made in (alone, named)] == [False, True]
     assert named.claims[0].gate is not None
     low, high = named.find_interval(named.claims[0]) or (0.0, 0.0)
     assert low < 3 / 50 < high < named.claims[0].risk + 0.02
@@ -112,23 +94,22 @@ def test_numbers_are_quoted_beside_a_number_that_was_named() -> None:
 
 
 def test_groups_count_by_their_rows_up_to_a_size_that_was_named() -> None:
-    y, predicted, _ = draw()
-    groups = np.minimum(np.arange(400) // 4, 90)
-    (claim,) = judge(y, predicted, groups=groups, largest_group=50).claims
-    sizes, wrong = np.bincount(groups), np.bincount(groups, y != predicted)
+    (claim,) = judge(Y, PREDICTED, groups=FOURS).claims
+    assert claim.statement.startswith("Suppose that these 100 groups of 400 rows are independent draws")
+    assert claim.bound == bound_by_optimised_bet(np.bincount(FOURS, (Y != PREDICTED) / 4), 0.05)
+    groups = np.minimum(FOURS, 90)
+    (claim,) = judge(Y, PREDICTED, groups=groups, largest_group=50).claims
+    sizes, wrong = np.bincount(groups), np.bincount(groups, Y != PREDICTED)
     assert claim.bound == pytest.approx(bound_by_optimised_bet(wrong / sizes, 0.05, sizes / 50))
-    assert claim.measured == np.mean(y != predicted)
+    assert claim.measured == np.mean(Y != PREDICTED)
     with pytest.raises(InputError, match="'group' has 40: state the largest"):
-        judge(y, predicted, groups=groups, largest_group=30)
+        judge(Y, PREDICTED, groups=groups, largest_group=30)
 
 
 def test_a_cut_off_is_chosen_by_scores_for_what_is_required() -> None:
-    y, _, score = draw()
-    made = judge(y, score=score, positive="sick", require="sensitivity>=0.7", claim="sensitivity,specificity")
-    assert [claim.name for claim in made.claims] == [
-        "sensitivity (recall of 'sick')",
-        "specificity (recall of 'well')",
-    ]
+    asked = {"require": "sensitivity>=0.7", "claim": "sensitivity,specificity"}
+    made = judge(Y, score=SCORE, positive="sick", **asked)
+    assert [claim.label for claim in made.claims] == ["sick", "well"]
     assert made.claims[0].risk <= 0.3
 
 
@@ -144,53 +125,46 @@ def test_rows_without_a_label_count_as_wrong_if_asked() -> None:
     y, predicted, _ = draw(100)
     holes = y.astype(object)
     holes[:7] = None
-    (claim,) = judge(holes, predicted, empty_wrong=True).claims
-    errors = 7 + int(np.sum(y[7:] != predicted[7:]))
-    assert (claim.errors, claim.rows) == (errors, 100)
+    made = judge(holes, predicted, empty_wrong=True, accept="error<=0.06")
+    (claim,), (condition,) = made.claims, made.decisions
+    known = int(np.sum(y[7:] != predicted[7:]))
+    assert (claim.errors, claim.rows) == (7 + known, 100)
     assert claim.gate is not None
     assert claim.gate.lost >= 7  # every constant has them right
-    known = errors - 7
-    low, high = judge(holes, predicted, empty_wrong=True).find_interval(claim) or (0.0, 0.0)
-    assert (low, high) == (bound_both_sides(known, 100, 0.05)[0], bound_both_sides(errors, 100, 0.05)[1])
-    (met,) = judge(holes, predicted, empty_wrong=True, accept="error<=0.06").decisions
-    assert (met.met, met.refuted) == (False, False)  # the rows without a label may be right
+    least, most = bound_both_sides(known, 100, 0.05)[0], bound_both_sides(7 + known, 100, 0.05)[1]
+    assert made.find_interval(claim) == (least, most)
+    assert (condition.met, condition.refuted) == (False, False)  # the rows without a label may be right
     with pytest.raises(InputError, match="claim nothing else"):
         judge(holes, predicted, empty_wrong=True, claim="sensitivity")
 
 
 def test_what_is_no_label_counts_as_wrong_and_is_named() -> None:
-    y, predicted, _ = draw(100)
-    odd = np.where(np.arange(100) < 3, "unknown", predicted)
-    made = judge(y, odd)
-    assert made.claims[0].errors == int(np.sum(y != odd))
+    odd = np.where(np.arange(400) < 3, "unknown", PREDICTED)
+    made = judge(Y, odd)
+    assert made.claims[0].errors == int(np.sum(odd != Y))
     assert "it counts as wrong: 'unknown'." in " ".join(made.summary().split())
 
 
+SCORED = {"score": SCORE, "predicted": None}
 REFUSED = {
-    "'WELL', which differs from the label 'well' by case": {"predicted": np.char.upper(draw()[1])},
-    "holds probabilities such as 0.*--score predicted --cut-off 0.5": {"predicted": draw()[2]},
+    "'WELL', which differs from the label 'well' by case": {"predicted": np.char.upper(PREDICTED)},
+    "holds probabilities such as 0.*--score predicted --cut-off 0.5": {"predicted": SCORE},
     "'predicted' has empty cells in 400 of 400 rows.*--empty-wrong": {"predicted": [None] * 400},
     "claim=auc is about scores, and there are none": {"claim": "auc"},
-    "require=ppv:0.02>=0.3 takes models, or rows that fix thresholds": {
-        "require": "ppv:0.02>=0.3",
-        "score": draw()[2],
-        "predicted": None,
-    },
+    "require=ppv:0.02>=0.3 takes models, or rows that fix": SCORED | {"require": "ppv:0.02>=0.3"},
     "or required, is of a score: name --score": {"require": "sensitivity>=0.9"},
-    "claim=error is about predictions": {"score": draw()[2], "predicted": None, "claim": "error"},
+    "claim=error is about predictions": SCORED | {"claim": "error"},
     "a baseline is a number": {"baseline": 3},
     "claim=better:svm takes models": {"claim": "error,better:svm"},
     "counted for the error alone": {"empty_wrong": True, "claim": "recall"},
-    "name --score, and no --prediction": {"score": draw()[2], "cut_off": 0.5},
+    "name --score, and no --prediction": {"score": SCORE, "cut_off": 0.5},
     "weights are for claim=weighted_error:4": {"weights": np.ones(400)},
     "with as many rows: .* expected length 400 but got length 1": {"score": [0.5]},
     "400 different numbers: to predict numbers, name the largest": {"y": np.arange(400.0) / 7},
-    "claim=answered_error takes models, or rows": {"claim": "answered_error"},
 }
 
 
 @pytest.mark.parametrize("said", REFUSED)
 def test_what_cannot_be_claimed_is_refused_with_its_cure(said: str) -> None:
-    y, predicted, _ = draw()
     with pytest.raises(InputError, match=said):
-        judge(**{"y": y, "predicted": predicted, **REFUSED[said]})
+        judge(**{"y": Y, "predicted": PREDICTED, **REFUSED[said]})
