@@ -6,7 +6,6 @@ pages the options of their commands are parsed.
 """
 
 import ast
-import html
 import json
 import os
 import re
@@ -288,14 +287,6 @@ def test_the_readme_is_short_and_its_links_lead_to_files() -> None:
     assert "<img" not in readme
     for target in re.findall(r"\]\(([^)#]+)", readme):
         assert target.startswith("https://") or (ROOT / target).is_file(), target
-
-
-def test_the_terminal_of_the_readme_shows_what_the_front_page_shows() -> None:
-    """Both are drawn from one run: jobs/pictures.py draws the picture again."""
-    svg = (ROOT / "docs" / "static" / "terminal.svg").read_text()
-    drawn = re.sub(r"<[^>]*>|&#160;|\s", "", svg.split('<g class="terminal-matrix">')[1])
-    shown = next(block for block in read_blocks(ROOT / "docs" / "index.md") if block.language == "console")
-    assert html.escape(re.sub(r"\s", "", shown.text)) in drawn
 
 
 @pytest.mark.parametrize("page", [*PAGES, *NOTEBOOKS], ids=lambda page: str(page.relative_to(ROOT)))

@@ -5,17 +5,13 @@ import pickle
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 import pytest
 from sklearn.base import clone
-from sklearn.compose import make_column_transformer
 from sklearn.datasets import load_iris, make_classification
-from sklearn.exceptions import NotFittedError
 from sklearn.inspection import permutation_importance
-from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import (
     check_all_zero_sample_weights_error,
     check_sample_weights_list,
@@ -25,7 +21,6 @@ from sklearn.utils.estimator_checks import (
     check_sample_weights_shape,
     parametrize_with_checks,
 )
-from untidy import untidy
 
 from ckcv_ray import CKCVClassifier, Execution, Study, Task, clopper_pearson, load_run, run, verify
 from ckcv_ray.errors import InputError
@@ -203,19 +198,6 @@ def test_it_works_where_estimators_do(iris):
     assert importance.importances_mean.argmax() in (2, 3)
 
 
-def test_tables_with_words_and_gaps_are_taken_by_name():
-    columns = untidy(60)
-    X, y = columns.drop_columns("outcome"), columns["outcome"].to_numpy(zero_copy_only=False)
-    one = CKCVClassifier(learner="tree", k=(3,), n_splits=4).fit(X, y)
-    assert list(one.feature_names_in_) == ["age", "city", "admitted", "smokes"]
-    assert one.n_features_in_ == 4
-    turned = X.select(["smokes", "admitted", "city", "age"])
-    with pytest.raises(ValueError, match="feature names should match"):
-        one.predict(turned)
-    assert set(one.predict(X)) <= {"no", "yes"}
-    assert one.predict(pa.table({name: X[name].slice(0, 3) for name in X.column_names})).shape == (3,)
-
-
 def test_related_rows_are_kept_together(iris):
     X, y = iris
     one = small(k=(3,)).fit(X, y, groups=np.arange(150) // 2)
@@ -238,21 +220,6 @@ def test_what_is_wrong_is_said(options, messages, iris):
     assert messages in str(refused.value)
 
 
-def test_a_pipeline_selects_columns_by_name_or_by_place():
-    frame = pd.DataFrame({"ward": list("abc") * 10, "x": np.arange(30.0)})
-    strict = make_column_transformer((OneHotEncoder(), ["ward"]), remainder="passthrough")
-    with pytest.raises(InputError, match=r'give OneHotEncoder handle_unknown="ignore"'):
-        CKCVClassifier(learner=make_pipeline(strict, LogisticRegression()), k=(3,)).fit(frame, [0, 1] * 15)
-    lenient = make_column_transformer(
-        (OneHotEncoder(handle_unknown="ignore"), ["ward"]), remainder="passthrough"
-    )
-    two = CKCVClassifier(learner=make_pipeline(lenient, LogisticRegression()), k=(3,), n_splits=3)
-    assert two.fit(frame, [0, 1] * 15).n_features_in_ == 2
-    placed = make_column_transformer((StandardScaler(), [0]), remainder="passthrough")
-    one = CKCVClassifier(learner=make_pipeline(placed, LogisticRegression()), k=(3,), n_splits=3)
-    assert one.fit(frame[["x"]], [0, 1] * 15).n_features_in_ == 1
-
-
 def test_parameters_reach_every_learner_that_has_them(iris):
     X, y = iris
     both = CKCVClassifier(learner="svm,linear", params={"C": (1.0,), "gamma": (0.1,)}, k=(3,), n_splits=3)
@@ -268,13 +235,6 @@ def test_parameters_reach_every_learner_that_has_them(iris):
 def test_labels_that_cannot_be_sorted_are_refused(label):
     with pytest.raises(InputError, match="labels of one type, without gaps: '<' not supported"):
         CKCVClassifier().fit(np.arange(24.0)[:, None], np.array(["a", label, "b"] * 8, object))
-
-
-@pytest.mark.parametrize("name", ["error_bound_", "certificate_", "best_params_", "cv_results_"])
-def test_nothing_is_known_before_fit(name):
-    with pytest.raises(NotFittedError):
-        getattr(CKCVClassifier(), name)
-    assert not hasattr(CKCVClassifier(), name)
 
 
 @pytest.fixture(scope="module")
@@ -321,21 +281,15 @@ def test_many_rows_are_searched_within_a_budget_where_a_race_is_too_much(monkeyp
 
     on_parts = result.records["size"] >= len(problem.sizes)
     assert on_parts.any()
-    found, raced = one.cv_results_, exact.cv_results_
-    scores, of_race = (
-        np.array([results[f"split{i}_test_score"] for i in range(20)]) for results in (found, raced)
-    )
-    assert scores.shape == (20, 120)
+    found = one.cv_results_
+    scores = np.array([found[f"split{i}_test_score"] for i in range(20)])
     selected = result.records[~result.records["estimate"] & ~on_parts]
     assert np.sum(~np.isnan(scores)) == len(np.unique(selected[["size", "split", "path", "step"]]))
-    both = ~np.isnan(scores) & ~np.isnan(of_race)
-    assert np.array_equal(scores[both], of_race[both])
-    assert both.sum() > 100
     winner = found["params"].index({**one.best_params_, "k": one.best_k_})
     assert found["mean_test_score"][winner] == scores[:, winner].mean()
 
 
-@pytest.mark.parametrize("dtype", ["int8", "float32", "bool", "U2", "object"])
+@pytest.mark.parametrize("dtype", ["float32", "bool", "object"])
 def test_labels_go_back_in_their_type(dtype: str) -> None:
     y = np.repeat(["2", "10"], 20).astype(int)
     y = (y == 10 if dtype == "bool" else y.astype(str) if dtype == "object" else y).astype(dtype)

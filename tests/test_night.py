@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 from conftest import COLLECTED, NIGHT, read_names
-from durations import find_beyond
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "contributing" / "what_must_keep_working.md"
@@ -41,10 +40,3 @@ def test_the_table_of_what_must_keep_working_names_files_and_tests_that_exist() 
         for file, function, by_night in found:
             assert function == "" or f"def {function}(" in (ROOT / file).read_text(), f"{file}::{function}"
             assert by_night or f"{file}::{function}" not in NIGHT, f"{what}: this is left to the night"
-
-
-def test_a_test_or_a_folder_that_takes_too_long_is_named() -> None:
-    seconds = {"tests/core/test_x.py::test_a": 3.1, "tests/core/test_x.py::test_b": 2.9}
-    assert find_beyond(seconds) == ["tests/core/test_x.py::test_a: 3.1 s of 3"]
-    many = {f"tests/records/test_x.py::test_{i}": 2.0 for i in range(6)}
-    assert find_beyond(many) == ["tests/records: 12 s of 10"]

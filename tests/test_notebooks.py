@@ -8,7 +8,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.append(str(ROOT / "docs" / "extensions"))
 
-from notebooks import read_cells, run_cells, to_markdown  # noqa: E402
+from notebooks import read_cells, run_cells  # noqa: E402
 
 NOTEBOOKS = sorted((ROOT / "docs").rglob("*.ipynb"))
 each_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
@@ -29,22 +29,6 @@ def test_a_notebook_runs_and_shows_cards_and_plots(
 
 def make_cell(source: str, **more: object) -> dict[str, object]:
     return CODE | {"source": source} | more
-
-
-def test_cells_share_names_and_the_last_expression_is_shown() -> None:
-    cells = [make_cell("x = 2\nprint('two')"), make_cell("x + 1"), make_cell("x = None\nx"), make_cell("")]
-    assert list(run_cells(cells)) == [("two\n", "", ""), ("", "3", ""), ("", "", ""), ("", "", "")]
-
-
-def test_a_page_has_the_cells_what_they_show_and_the_file() -> None:
-    shown = "class Shown:\n    def _repr_html_(self): return '<b>3</b>'\nShown()"
-    text = {"cell_type": "markdown", "metadata": {}, "source": ["# A title"]}
-    page = to_markdown([text, make_cell("print(1)\n2"), make_cell(shown)], "one.ipynb")
-    blocks = ["# A title", "~~~~python\nprint(1)\n2\n~~~~", "~~~~text\n1\n~~~~", "~~~~text\n2\n~~~~"]
-    html = '<div class="notebook-output"><b>3</b></div>'
-    blocks += [f"~~~~python\n{shown}\n~~~~", f"~~~~{{raw}} html\n{html}\n~~~~"]
-    blocks += ["{download}`Download this page as a notebook <one.ipynb>`"]
-    assert page == "\n\n".join(blocks) + "\n"
 
 
 def test_a_plot_without_a_text_alternative_is_refused() -> None:

@@ -29,7 +29,6 @@ from ckcv_ray import (
     Task,
     TestRows,
     assess,
-    clopper_pearson,
     evaluate,
     load_run,
     plan,
@@ -38,10 +37,9 @@ from ckcv_ray import (
     run_many,
     verify,
 )
-from ckcv_ray.errors import AbsentError
+from ckcv_ray.errors import REMOVED, AbsentError
 from ckcv_ray.extend import Rotation
 from ckcv_ray.runs import run as driver
-from ckcv_ray.runs.compare import Question
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.study.study import read_toml
 from ckcv_ray.tables.named import read
@@ -128,7 +126,6 @@ Y = np.array([0, 1] * 4)
 TASK = Task.of(X, Y)
 COLUMNS = pa.table({"a": X[:, 0], "b": X[:, 1], "y": Y})
 BY_NAME = Task.from_table(COLUMNS)
-LONG = "x" * 300
 TOO_MANY = Study.paper(k=9)
 
 
@@ -199,7 +196,6 @@ CASES = {
     "splits beyond the most": study("n_splits=1000001 is above 1000000", n_splits=1_000_001),
     "delta below what is computed": study("delta=1e-13 is below 1e-12", "the smallest", delta=1e-13),
     # choices
-    "solver an array": study("solver=7", "choose from newton", param={"solver": 7}),
     "weights misspelt": study("class_weight='balance'", "equal, balanced, or LABEL=", class_weight="balance"),
     "criterion with what it has not": study("criterion='error:1' is not known", criterion="error:1"),
     "costs all zero": study("costs are all 0", "must cost something", criterion="cost:a=0,b=0"),
@@ -212,8 +208,6 @@ CASES = {
     ),
     "study file that is a folder": case(lambda: read_toml(Path("run")), "study file 'run'", "directory"),
     # Execution
-    "backend a list": case(lambda: Execution(["ray"]), "backend=['ray'] is not known"),
-    "no workers": case(lambda: Execution(workers=0), "workers=0 is below 1"),
     "serial address": case(lambda: Execution("serial", address="auto"), "address='auto' requires the ray"),
     # where
     "address of a client": where("ray://127.0.0.1:1", "address='ray://127.0.0.1:1'", "Ray Client is not"),
@@ -221,7 +215,6 @@ CASES = {
     # run: what is no Study, Execution, folder or listener
     "out a number": runs("out=7", out=7),
     "out below a file": runs("cannot write to", "study.json' is not a folder", out="run/study.json/a"),
-    "out a file": taken("study.json' exists and is not a run folder", out="run/study.json"),
     "out a strange folder": taken("other' has no study.json: it is not a run", "another --out", out="other"),
     "out another study's": taken("seed: requested 4, in the folder 0", study=STUDY.replace(seed=4)),
     "k beyond the rows": runs("k=9 is outside 3..8", "there are 8 rows to learn from", study=TOO_MANY),
@@ -233,25 +226,16 @@ CASES = {
     "X sparse and too large": arrays("at most 134,217,728 cells", X=csr_matrix((10**6, 10**4))),
     "X ragged": arrays("X is not an array", X=[[1, 2], [3]] * 4),
     "X masked": arrays("masked array", "fill the masked values", X=np.ma.masked_equal(X, 3)),
-    "X complex": arrays("X of type complex128 cannot be read", X=X * 1j),
     "X beyond int64": arrays("too large", X=np.array([[2**70, 1]] * 8, object)),
     "X of NaN": arrays("column 'x0' is empty", "column 'x1' is empty", X=X * np.nan),
     "frame of twins": arrays("two columns are named 'a', and differ", "--drop a", X=Frame(["a", "a"], X)),
-    "frame of names too few": arrays("a table of 2 columns but only 1 names", X=Frame(["a"], X)),
     "frame of names not in Unicode": arrays("surrogates not allowed", X=Frame(["\ud800", "b"], X)),
-    "y a column": arrays("y has shape (8, 1): expected (8,)", y=Y[:, None]),
-    "y with infinity": arrays("has inf: ", "finite", y=np.where(Y, 1.0, np.inf)),
     "y of text and numbers": arrays("y cannot be read as a column", y=np.array(["no", 1] * 4, object)),
     "y beyond int64": arrays("has 9223372036854775808: ", y=np.array([0, 2**63] * 4, np.uint64)),
     "numbers in words": numbers(["sick", "well"] * 3, "such as 'sick'"),
     "numbers with NaN": numbers([1.0, 2.0, np.nan, 4.0, 5.0, 6.0], "row 3"),
     "numbers too large": numbers([1e200, 2.0, 3.0, 4.0, 5.0, 6.0], "has 1e+200: magnitudes"),
-    "numbers too few": numbers([1.0] * 5, "expected (6,), one for each row of X"),
     "classes for ridge": case(lambda: assess(Procedure.of(learner="ridge"), TASK), "ridge is for numbers"),
-    "numbers for forest": case(
-        lambda: assess(Procedure.of(learner="forest"), Task.of(X, X[:, 0], numbers=True)),
-        "learner forest is for classes, and the target 'y' has numbers: choose one of numbers",
-    ),
     "numbers without a clip": runs("such as clip=50", study=Study.paper(learner="ridge"), y=X[:, 0]),
     "numbers taken for classes": case(lambda: evaluate(X, X[:, 0] / 2), "of 1 row (0.0", "most need at"),
     # Job
@@ -265,7 +249,6 @@ CASES = {
     "plan for half a worker": case(
         lambda: plan(STUDY, X, Y, workers=[2, 0.5]), "workers=0.5 is not a whole number"
     ),
-    "plan for nobody": case(lambda: plan(STUDY, X, Y, workers=()), "workers is empty"),
     # read_task and Task.from_table
     "source of nothing": case(lambda: read_task(None), "None", "named set"),
     "source a folder": case(lambda: read_task("folder.csv"), "'folder.csv' is a folder, and no table"),
@@ -274,20 +257,15 @@ CASES = {
     "test rows an array": measures(X, "test=array", "TestRows"),
     "test rows without target": measures(COLUMNS.drop_columns("y"), "no column 'y' with the labels"),
     "test rows without a feature": measures(COLUMNS.drop_columns("a"), f"{NO_COLUMN} 'a'", "b, y"),
-    "test rows none": measures(COLUMNS[:0], "X of shape (0, "),
     # Result.predict, predictions
     "one row as a vector": predicts(X[0], "X has shape (2,)", "expected (rows, 2)"),
-    "rows of texts": predicts(np.char.add("a", X.astype(str)), "column 'x0' has 'a0.0' in row 1"),
     "frame with other names": predicts(Frame(["p", "q"], X), "there is no column 'x0'", "p, q"),
     "member beyond the members": predicts(X, "member=2 is above 1", by="member:2"),
     "rule misspelt": predicts(X, "by='votes' is not known", "did you mean vote?", by="votes"),
     "seed and vote": predicts(X, "seed and vote exclude each other", seed=1, by="vote"),
     # clopper_pearson
-    "m of another shape": case(lambda: clopper_pearson([1, 2], [5, 6, 7]), "shape", "(2,)", "(3,)"),
     # folders
     "nothing loaded": folder(lambda: load_run("new"), "'new' holds no run"),
-    "number loaded": folder(lambda: load_run(3), "out=3", error=InputError),
-    "null loaded": folder(lambda: load_run("a\0b"), "out='a\\x00b'", "no file can have this name"),
     "unfinished loaded": folder(lambda: load_run("run"), "'run' is not finished", **UNFINISHED),
     "strange folder loaded": folder(lambda: load_run("other"), "'other'", "not a run folder"),
     "unfinished verified": folder(lambda: verify(Path("run")), "no finished run", **UNFINISHED),
@@ -296,11 +274,9 @@ CASES = {
     # files
     "no such file": words("", "there is no file 'nowhere.csv'", source="nowhere.csv"),
     # columns
-    "empty list of features": words(["--features", ""], "there is no column ''"),
     "two kinds": words("--date b --categorical b", "column 'b' is given two kinds"),
     "a kind for no column": words("--categorical c", "--categorical 'c': the columns that are learned"),
     "the target names rows": words("--id y", "'y' cannot be --id and --target", source="only target.csv"),
-    "unknown encoding": words("--encode hot", "--encode 'hot' is not known: choose from auto, onehot"),
     "rare beyond 1": words("--rare 1", "--rare 1.0 is not a share: expected a number from 0 to below 1"),
     # words that are nearly right
     "nearly a target": words("--target Y", "; did you mean 'y'?\n"),
@@ -320,10 +296,6 @@ CASES = {
         "watch run good.csv --id a --prediction y --stream run/log/s.jsonl", "'run/log/s.jsonl' is in a run"
     ),
     # groups
-    "group not there": words("--group c", "there is no column 'c' for --group: the columns are a, b, y"),
-    "group as a feature": words(
-        "--group id --features a,id", "'id' cannot be --group and --features", source="groups.csv"
-    ),
     "fewer groups than folds": words(
         "--group id --k 9 --certify paper",
         "--k 9 is outside 3..8: there are 8 groups to learn from",
@@ -352,7 +324,6 @@ CASES = {
     ),
     # evaluate and compare
     "certificate of a procedure": evaluates("--certify holdout", "No such option", usage=True),
-    "margin of 1": case(lambda: Question(no_worse=1.0), "no_worse=1.0 is outside (0, 1)"),
     "nothing to compare with": case("compare run --rows good.csv", "or --predictions COLUMN"),
     "rows to compare on not named": case("compare run run", "--rows", usage=True),
     # rows to test on
@@ -360,7 +331,6 @@ CASES = {
     # folders that cannot be written
     "out inside a file": case("run good.csv --out good.csv/run", "good.csv' is not a folder"),
     # names no file can have
-    "long out": case(f"run good.csv --out {LONG}", f"--out '{LONG}'", "File name too long"),
     "status of very many folders": case(f"status {'a/' * 2045}", "File name too long", code=4),
     # what the parser refuses
     "no source": case("run --out OUT", "Missing argument", usage=True),
@@ -385,11 +355,9 @@ CASES = {
     "option given twice": case("run good.csv --drop a --drop=b", "--drop is given twice: give all its"),
 }  # fmt: skip
 PREDICT = {
-    "missing data": (["nowhere.csv"], "there is no file 'nowhere.csv'"),
     "feature not there": (["test without a.csv"], "there is no column 'a': the columns are b, y"),
     "NaN": (["nan.csv", "--strict"], "column 'b' has an empty cell in row 5"),
     "column to keep not there": (["good.csv", "--keep", "id"], "there is no column 'id' to keep"),
-    "suffix of out": (["good.csv", "--out", "p.xlsx"], "'p.xlsx': the name has to end in .csv or .parquet"),
     "no folder for out": (["good.csv", "--out", "no/p.csv"], "cannot write 'no/p.csv'"),
 }
 
@@ -515,3 +483,19 @@ def test_rows_that_cannot_be_classified(refused, folder, name):
     error = refused(case(["predict", "run", *words], message))
     assert "--drop" not in error, "an option that predict does not have"
     assert "--features" not in error
+
+
+# What was removed is answered with what to write instead
+
+
+@pytest.mark.parametrize("name", REMOVED)
+def test_what_was_removed_says_what_to_write_instead(name, ckcv):
+    code, _, said = ckcv(*(name.split()[1:] if name.startswith("ckcv ") else ["run", "t.csv", name]))
+    assert code == 2
+    assert REMOVED[name] in " ".join(said.split())
+
+
+def test_the_changelog_tells_the_same():
+    changes = (Path(__file__).parents[1] / "CHANGELOG.md").read_text().partition("### Removed\n")[2]
+    told = [line for line in changes.splitlines() if line.startswith(("* `--", "* `ckcv "))]
+    assert told == [f"* `{name}`: {instead}." for name, instead in REMOVED.items()]

@@ -19,10 +19,9 @@ import pytest
 from ckcv_ray import Study
 from ckcv_ray.core.resampling.complete import MIN_K
 from ckcv_ray.learners.svm.learner import GaussianSVM
-from ckcv_ray.study.parts import MAX_HALVED_ROWS, MIN_HELD_OUT, THIRD
+from ckcv_ray.study.parts import MAX_HALVED_ROWS, MIN_HELD_OUT
 from ckcv_ray.tables.columns import MAX_CLASSES
 from ckcv_ray.tables.limits import LINE_BYTES, MAX_CELLS, MAX_TABLE_BYTES, MAX_TABLE_COLUMNS, MAX_TABLE_ROWS
-from ckcv_ray.tables.task import MIN_ROWS
 
 ROOT = Path(__file__).resolve().parent.parent
 PLACES = ("README.md", "docs", "ckcv_ray", "jobs", "docker")
@@ -214,15 +213,3 @@ def test_what_is_told_in_several_places_agrees_with_its_source(fact: Fact) -> No
     ]
     assert told
     assert [one for one in told if one[1] != value] == [], value
-
-
-def test_the_default_study_takes_as_long_as_is_told() -> None:
-    least, most = studies(r"rows +([\d.]+) s +planned", ".1f")()
-    assert 0.5 <= float(least) < 2
-    assert 8 < float(most) <= 11
-
-
-def test_the_share_held_out_and_the_least_rows_are_as_told() -> None:
-    assert pytest.approx(1 / 3, abs=0.01) == THIRD
-    assert all("a third" in texts()[one] for one in ("README.md", "docs/guides/which_number.md"))
-    assert MIN_ROWS == 6

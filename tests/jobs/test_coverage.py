@@ -1,4 +1,4 @@
-"""The jobs that count false bounds and alarms, and intervals that miss: sources, truths, and the exact test."""
+"""The jobs that count false bounds, false alarms and misses: sources, truths, and the exact test."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Worked examples on their real data: the numbers of scikit-learn on the same splits, of theory, or of caret."""
+"""Worked examples on real data: the numbers of scikit-learn on the same splits, of theory, or of caret."""
 
 import warnings
 from itertools import product
