@@ -41,7 +41,6 @@ def learner(name: str) -> tuple[str, str]:
 
 LOST = {
     "Crashes": "Segmentation fault (SIGSEGV)",
-    "ExitsAtOnce": "exit code 0",
     "PrintsAndHangs": "exit code 1\n(a fit may take 1 seconds: fit_timeout)",
 }
 PRINTED = ("printed by a fit", "written by a fit", "written to descriptor 1", "written by C", "by a child")

@@ -10,17 +10,14 @@ import ray
 from conftest import blobs
 from doubles import Faulty, Fragile, run_with
 
-from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.engine.backend import MakeRecorder, SerialBackend
-from ckcv_ray.engine.evaluate import share
 from ckcv_ray.engine.loop import Backend
-from ckcv_ray.engine.queue import Batch, Progress
+from ckcv_ray.engine.queue import Progress
 from ckcv_ray.engine.ray_backend import RayBackend, remote_recorder
 from ckcv_ray.engine.recorder import Recorder
 from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.runs.verify import verify
-from ckcv_ray.study.problem import Problem
 from ckcv_ray.study.study import Execution, Study
 
 SERIAL = Execution("serial")
@@ -73,8 +70,12 @@ def files(folder: Path) -> dict[str, bytes]:
 def test_every_byte_equals_a_serial_run(kind: Kind, exhaustive: bool, tmp_path: Path) -> None:
     study = STUDY.replace(exhaustive=True, k=(3, 5), n_splits=3) if exhaustive else STUDY
     run_job(Job(study, TASK, tmp_path / "serial"), SERIAL)
-    result = kind.run(study, tmp_path / "run")
+    progress: list[Progress] = []
+    result = kind.run(study, tmp_path / "run", listen=progress.append)
     assert files(tmp_path / "run") == files(tmp_path / "serial")
+    last = progress[-1]
+    assert last.planned == last.computed + last.dropped == result.problem.n_evaluations
+    assert (last.stage, last.best) == ("judging", ((result.setting, result.k), result.certificate.l_ms))
     assert result.execution["failures"] == []
     assert verify(tmp_path / "run").differences == []
     counts = result.execution["evaluations"]
@@ -108,22 +109,3 @@ def test_a_stopped_run_is_resumed(kind: Kind, tmp_path: Path) -> None:
         assert not (tmp_path / "run" / ".lock").exists()
     kind.run(STUDY, tmp_path / "run")
     assert files(tmp_path / "run") == files(tmp_path / "serial")
-
-
-def test_the_last_progress_is_that_of_the_finished_run(kind: Kind) -> None:
-    progress: list[Progress] = []
-    result = kind.run(STUDY, listen=progress.append)
-    last = progress[-1]
-    assert last.planned == last.computed + last.dropped == result.problem.n_evaluations
-    assert last.stage == "judging"
-    assert last.best is not None
-    assert last.best == ((result.setting, result.k), result.certificate.l_ms)
-
-
-def test_nothing_is_in_flight_after_closing_early(kind: Kind) -> None:
-    backend = kind.backend()
-    backend.start(share(Problem.of(STUDY, TASK)))
-    for split in range(3):
-        backend.submit(Batch((Unit(Stage.SELECT, 0, split, ((0, 1),)),)))
-    backend.close()
-    assert backend.in_flight() == 0

@@ -18,13 +18,9 @@ from pyarrow import csv, parquet
 
 import ckcv_ray
 from ckcv_ray import Execution, Result, RunError, StoreError, Study, Task, load_run, verify
-from ckcv_ray.engine.evaluate import evaluate, share
-from ckcv_ray.engine.recorder import Recorder
-from ckcv_ray.learners.base import LEARNERS
 from ckcv_ray.learners.ensemble import Ensemble, to_arrow
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.storage import models
-from ckcv_ray.study.problem import Problem
 
 HERE = Path(__file__).parent
 SERIAL = Execution("serial")
@@ -44,21 +40,6 @@ def make_run(out: Path, execution: Execution = SERIAL) -> Result:
 def out(tmp_path: Path) -> Path:
     make_run(tmp_path / "run")
     return tmp_path / "run"
-
-
-def test_a_recorder_in_a_process_that_does_not_know_the_learner_resumes(tmp_path, monkeypatch) -> None:
-    """Like an actor that does not know a class from a notebook, which is sent by value."""
-    problem = Problem.of(STUDY, TASK)
-    before = Recorder(problem, tmp_path / "run")
-    before.open()
-    before.add(evaluate(share(problem), before.plan(1).units))
-    before.close()
-    monkeypatch.delitem(LEARNERS, "centroid")
-    after = Recorder(problem, tmp_path / "run")
-    after.open()
-    assert after.metadata()["damaged"] == []
-    assert after.progress().computed == before.progress().computed > 0
-    after.close()
 
 
 def test_a_model_that_predicts_an_unknown_class_far_away_is_refused(out: Path) -> None:

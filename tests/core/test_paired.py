@@ -14,7 +14,6 @@ from ckcv_ray.core.bounds.paired import (
     MAX_EXPECTED,
     SIGN,
     bound_difference,
-    choose_difference_bound,
     compute_sign_p,
     expect_units,
     judge_differences,
@@ -101,11 +100,6 @@ def test_groups_without_a_margin_are_compared_with_0() -> None:
     better = judge_differences(rng.uniform(-0.6, 0.2, 60), 0.05, None, has_losses=True)
     worse = judge_differences(rng.uniform(-0.2, 0.6, 60), 0.05, None, has_losses=True)
     assert (better.better, better.worse, worse.better, worse.worse) == (True, False, False, True)
-
-
-def test_the_bound_is_fixed_by_the_number_of_rows_and_the_level() -> None:
-    methods = [choose_difference_bound(n, 0.025) for n in (1, 30, 50, 110, 1_000)]
-    assert methods == [BETTING, BETTING, COUNTS, BETTING, BETTING]
 
 
 @pytest.mark.parametrize("margin", [None, 0.05])

@@ -1,8 +1,12 @@
 """The loop between a backend and a supply: its calls and reports, seconds per unit of cost, and batches."""
 
+import json
+import os
+import re
+import subprocess
+import sys
 from itertools import pairwise
 from math import inf
-from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
 
@@ -13,13 +17,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ckcv_ray.core.schedule import Stage, Unit
-from ckcv_ray.engine import loop
+from ckcv_ray.engine import forecast, loop
 from ckcv_ray.engine.backend import SerialBackend
-from ckcv_ray.engine.evaluate import share
-from ckcv_ray.engine.queue import Queue, Rates, choose_batch_seconds, shortest
+from ckcv_ray.engine.evaluate import evaluate, share
+from ckcv_ray.engine.forecast import plan_problem
+from ckcv_ray.engine.queue import Rates, choose_batch_seconds, shortest
 from ckcv_ray.engine.recorder import Recorder
+from ckcv_ray.errors import RunError
+from ckcv_ray.learners.svm.trainer import SVMTrainer
+from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.study.problem import Problem
-from ckcv_ray.study.study import Study
+from ckcv_ray.study.study import Execution, Study
 
 PROBLEM = Problem.of(Study.of(C=(0.1, 1.0), gamma=(0.1, 1.0), k=(3, 4), n_splits=4), blobs(24))
 
@@ -76,15 +84,19 @@ def test_reports_take_at_most_a_fiftieth_of_the_time(
     assert min(pauses) <= apart + 0.041
 
 
-def test_a_supply_returns_no_more_batches_than_asked_and_none_that_is_empty() -> None:
-    recorder = Recorder(PROBLEM)
-    batches = recorder.exchange((), 3, 4)
-    assert len(batches) == 3
-    more = recorder.exchange((), 10**6, 4)
-    units = [unit for batch in (*batches, *more) for unit in batch.units]
-    assert all(batch.units for batch in more)
-    assert len(units) == len(set(units))
-    assert recorder.exchange((), 10**6, 4) == []
+def test_what_was_not_begun_in_time_is_left_and_the_first_is_always_begun() -> None:
+    """The records of both parts are those of the whole."""
+    inputs = share(PROBLEM)
+    units = tuple(Unit(Stage.SELECT, 1, split, ((0, 2), (1, 1))) for split in range(4))
+    whole = evaluate(inputs, units)
+    assert whole.left == ()
+    found = []
+    while units:
+        outcome = evaluate(inputs, units, seconds=0.0)
+        assert outcome.left == units[1:]
+        found.append(outcome.records)
+        units = outcome.left
+    assert np.concatenate(found).tobytes() == whole.records.tobytes()
 
 
 def test_a_batch_is_divided_as_it_was_measured() -> None:
@@ -123,35 +135,67 @@ def test_a_batch_is_worth_its_dispatch_and_leaves_to_others_what_they_could_shar
         assert shared <= min(seconds, max(shortest(workers, 0.0), waiting / workers))
 
 
-class Units(Queue):
-    """A queue of n units, each of which takes so many seconds."""
-
-    def __init__(self, n: int, length: float = 1.0) -> None:
-        self.problem: Any = SimpleNamespace(cost_of_unit=lambda unit: np.array([length]))
-        self.rates = Rates()
-        self.begin(Unit(Stage.SELECT, 0, split, ((0, 1),)) for split in range(n))
-
-    def progress(self) -> Any:
-        raise NotImplementedError
+SMALL = Study.paper(C=(0.1, 1.0), gamma=(0.1, 1.0), n_splits=4)
+SERIAL = Execution("serial")
 
 
-@given(st.integers(1, 30), st.integers(1, 9))
-def test_equal_shares_of_all_units_leave_none_and_what_comes_back_is_first(n: int, workers: int) -> None:
-    queue = Units(n)
-    shares = [queue.plan(workers).units for _ in range(workers)]
-    assert [unit.split for share in shares for unit in share] == list(range(n))
-    assert max(map(len, shares)) == -(-n // workers)
-    queue.rates.add(1.0, np.array([1.0]))
-    queue._wait(shares[0])
-    assert queue.plan(1).units == shares[0][:1]
-    assert queue.plan(1).units == shares[0][1:2]
+@pytest.mark.parametrize(
+    "study",
+    [
+        SMALL,
+        Study.paper(C=(0.1, 1.0), gamma=(1.0,), k=(3, 5), resampling="rotation"),
+        Study.paper(C=(0.1, 1.0), gamma=(1.0,), n_splits=3, certify="holdout"),
+    ],
+    ids=["every k", "rotation", "holdout"],
+)
+def test_the_evaluations_planned_are_those_of_the_run(study):
+    task = blobs(36)
+    planned, result = forecast.plan(study, task.X, task.y), run_job(Job(study, task), SERIAL)
+    assert planned.evaluations == result.execution["evaluations"]["planned"]
+    assert planned.evaluations == planned.splits * len(study.learner.C) * len(study.learner.gamma)
+    assert 0 < planned.sizes <= planned.splits
 
 
-@given(length=st.floats(0.1, 10), seconds=st.floats(0.1, 10))
-def test_a_batch_is_as_near_to_its_length_as_whole_units_are(length: float, seconds: float) -> None:
-    """Else the last batches of many workers are longer than asked by most of a unit, and others wait."""
-    queue = Units(200, length)
-    queue.rates.add(1.0, np.array([1.0]))
-    taken = len(queue.fill(queue._issue(), seconds).units)
-    nearest = min(range(1, 200), key=lambda n: abs(n * length - seconds))
-    assert abs(taken * length - seconds) <= abs(nearest * length - seconds) + 1e-9
+def test_a_notebook_shows_a_plan_as_a_card_and_a_shell_its_fields():
+    rows = blobs(60)
+    planned = forecast.plan(SMALL.replace(certify="holdout"), rows.X, rows.y, workers=(1, 8))
+    text = " ".join(re.sub("<[^>]*>", " ", planned._repr_html_()).split())
+    for cost in (planned.counts, *map(" ".join, planned.costs.items()), *planned.list_needs()):
+        assert " ".join(cost.split()) in text
+    assert "8 workers about 5 s (ray)" in text
+    assert repr(planned).startswith(f"Plan(evaluations={planned.evaluations}, splits=")
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="needs /proc to tell memory")
+def test_hundred_million_evaluations_take_seconds_and_no_more_memory():
+    """Against the same study in small: what is listed anywhere would show."""
+    code = (
+        "import json, sys; from ckcv_ray import Study; from ckcv_ray.tables.named import read_task\n"
+        "from ckcv_ray.engine.forecast import plan_problem; from ckcv_ray.study.problem import Problem\n"
+        "task, _ = read_task('twonorm:400:0')\n"
+        "planned = plan_problem(Problem.of(Study.paper(n_splits=int(sys.argv[1])), task))\n"
+        "lines = open('/proc/self/status').read().splitlines()\n"
+        "print(json.dumps(planned.to_json()))\n"
+        "print(next(int(line.split()[1]) >> 10 for line in lines if line.startswith('VmHWM')))"
+    )
+    peaks, counts = [], []
+    for n_splits in ("20", "19000"):
+        done = subprocess.run(
+            [sys.executable, "-c", code, n_splits], capture_output=True, text=True, check=True
+        )
+        messages, peak = done.stdout.splitlines()
+        peaks.append(int(peak))
+        counts.append(json.loads(messages)["evaluations"])
+    assert counts[1] > 10**8 > 10**6 > counts[0]
+    assert peaks[1] < peaks[0] + 150
+
+
+def test_a_plan_of_what_fails_says_what_failed(monkeypatch):
+    """Otherwise it took nobody knows how long, and JSON has no number for that."""
+
+    def broken(*_):
+        raise FloatingPointError("the matrix is a pineapple")
+
+    monkeypatch.setattr(SVMTrainer, "prepare", broken)
+    with pytest.raises(RunError, match=r"nothing could be computed: .* paths failed, the first at .*"):
+        plan_problem(Problem.of(SMALL, blobs(30)))

@@ -1,18 +1,23 @@
-"""The Ray backend: lost batches are sent again, errors arrive as raised, no other may use our Ray."""
+"""The Ray backend: what is lost or killed is computed again, errors arrive as raised, and our Ray is ours."""
 
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
 import time
 import urllib.request
 from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 import ray
 from conftest import blobs
+from doubles import run_with
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,11 +26,13 @@ from ckcv_ray.engine import ray_backend
 from ckcv_ray.engine.evaluate import Inputs, share
 from ckcv_ray.engine.queue import Batch
 from ckcv_ray.engine.race import RaceQueue
-from ckcv_ray.engine.ray_backend import MAX_ATTEMPTS, replacements
+from ckcv_ray.engine.ray_backend import MAX_ATTEMPTS, RayBackend, remote_recorder, replacements
+from ckcv_ray.engine.recorder import Recorder
 from ckcv_ray.errors import InputError, StoreError
 from ckcv_ray.learners.svm.compile import _folders
 from ckcv_ray.runs.run import Job, run_job
-from ckcv_ray.storage.folder import RunFolder
+from ckcv_ray.runs.verify import verify
+from ckcv_ray.storage.folder import FolderPath, RunFolder
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.study.study import Execution, Study
 from ckcv_ray.tables.task import Task
@@ -261,3 +268,63 @@ def test_prometheus_sees_how_far_a_run_has_come() -> None:
     assert shown | expected == shown
     assert shown["ckcv_fits_total"] >= result.execution["fits"]
     assert shown["ckcv_solver_seconds_total"] > 0
+
+
+SERIAL = Execution("serial")
+STUDY = Study.paper(C=(0.1, 1.0, 10.0), gamma=(0.01, 0.1, 1.0), k=(3, 4, 5, 6), n_splits=25, exhaustive=True)
+TASK = blobs(60, seed=7)
+
+
+def workers() -> list[int]:
+    """Processes of our Ray that evaluate a batch just now."""
+    found, mark = [], f"CKCV_TESTS={os.getpid()}".encode()
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            with suppress(OSError):
+                ours = mark in (folder / "environ").read_bytes().split(b"\0")
+                if ours and (folder / "cmdline").read_bytes().startswith(b"ray::_evaluate"):
+                    found.append(int(folder.name))
+    return found
+
+
+class Killer:
+    """A ``stop`` that never stops a run, but kills something when it is asked, a few times in all."""
+
+    def __init__(self, kill: Callable[["Killer"], int]) -> None:
+        self.recorders: list[Any] = []
+        self.asked, self.killed, self.kill = 0, 0, kill
+
+    def recorder(self, problem: Problem, out: FolderPath | None) -> Recorder:
+        self.recorders.append(remote_recorder(problem, out))
+        return cast(Recorder, self.recorders[-1])
+
+    def __call__(self) -> bool:
+        self.asked += 1
+        if self.asked > 2 and self.killed < 3:
+            self.killed += self.kill(self)
+        return False
+
+
+def kill_worker(killer: Killer) -> int:
+    found = workers()[:1]
+    for process in found:
+        os.kill(process, signal.SIGKILL)
+    return len(found)
+
+
+def kill_recorder(killer: Killer) -> int:
+    ray.kill(killer.recorders[-1]._actor)
+    return 1
+
+
+@pytest.mark.usefixtures("ray_session")
+@pytest.mark.parametrize("kill", [kill_worker, kill_recorder])
+def test_a_run_outlives_what_is_killed_under_it(tmp_path: Path, kill: Any) -> None:
+    run_job(Job(STUDY, TASK, tmp_path / "whole"), SERIAL)
+    killer = Killer(kill)
+    result = run_with(lambda: RayBackend(2), STUDY, TASK, tmp_path / "run", killer.recorder, stop=killer)
+    assert killer.killed >= 1
+    assert result.execution["failures"] == []
+    for name in ("candidates.parquet", "certificate.json", "ensemble/models.parquet"):
+        assert (tmp_path / "run" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+    assert verify(tmp_path / "run").differences == []

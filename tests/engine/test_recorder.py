@@ -13,8 +13,7 @@ from doubles import FIRE, Faulty, run_with
 from pyarrow import parquet
 from stores import results
 
-from ckcv_ray.core.schedule import Stage, Unit
-from ckcv_ray.engine.evaluate import evaluate, make_failures, share
+from ckcv_ray.core.schedule import Stage
 from ckcv_ray.engine.loop import Backend
 from ckcv_ray.engine.recorder import Recorder
 from ckcv_ray.runs.verify import verify
@@ -129,56 +128,10 @@ def test_all_may_be_killed_at_any_moment_and_is_taken_up(
     assert last > 30
 
 
-@pytest.fixture
-def problem() -> Problem:
-    return Problem.of(PLAIN, TASK)
-
-
-def test_fits_of_a_session_that_was_killed_count(tmp_path: Path, problem: Problem) -> None:
-    """It wrote records, but not what they cost."""
-    first, second = Recorder(problem, tmp_path / "run"), Recorder(problem, tmp_path / "run")
-    first.open()
-    every = tuple(enumerate(problem.learner.space.lengths))
-    for split in range(3):
-        first.add(evaluate(share(problem), [Unit(Stage.SELECT, 0, split, every)]))
-    first.flush()
-    first.folder.release()
-    second.open()
-    second.add(evaluate(share(problem), [Unit(Stage.SELECT, 1, 0, ((0, 2),))]))
-    assert second.metadata()["fits"] == 18 + 2
-    second.close()
-
-
-def test_results_are_written_by_none_but_the_one_that_concluded_them(
-    tmp_path: Path, problem: Problem
-) -> None:
-    recorder = Recorder(problem, tmp_path / "run")
+def test_results_are_written_by_none_but_the_one_that_concluded_them(tmp_path: Path) -> None:
+    recorder = Recorder(Problem.of(PLAIN, TASK), tmp_path / "run")
     recorder.open()
     assert recorder.write_end({}, {"certificate.json": b"{}"}) is False
     recorder.close()
     names = sorted(file.name for file in (tmp_path / "run").rglob("*") if file.is_file())
     assert names == ["data.parquet", "execution.json", "study.json"]
-
-
-def test_it_concludes_nothing_as_long_as_work_is_left(problem: Problem) -> None:
-    recorder = Recorder(problem)
-    assert recorder.decision() is None
-    assert recorder.conclude([], []) is None
-    inputs = share(problem)
-    while units := recorder.plan(1).units:
-        recorder.add(evaluate(inputs, units))
-    decision = recorder.decision()
-    assert recorder.conclude(decision.leaders, []) is None
-    assert recorder.conclude([], decision.leaders) is None
-    (leader,) = decision.leaders
-    path = leader.path, leader.step + 1
-    refits = [Unit(Stage.REFIT, leader.size, split, (path,)) for split in range(3)]
-    recorder.add(evaluate(inputs, refits[:2]))
-    assert recorder.conclude(decision.leaders, []) is None
-    recorder.add(make_failures(refits[2:], problem, FIRE))
-    assert recorder.conclude(decision.leaders, []) is None
-    concluded = recorder.conclude([], decision.leaders)
-    assert [failure[3] for failure in concluded.metadata["failures"]] == [FIRE]
-    recorder.add(evaluate(inputs, refits))
-    concluded = recorder.conclude(decision.leaders, [])
-    assert concluded.metadata["failures"] == []

@@ -185,7 +185,7 @@ REFUSED = [
     (study("sklearn.ensemble:RandomForest"), "sklearn.ensemble:RandomForestClassifier"),
     (study("os:system"), "is not the class of an estimator"),
     (study("sklearn.decomposition:PCA"), "predicts neither classes nor numbers"),
-    (study("own_estimators:NeedsAnArgument"), "missing 1 required positional"),
+    (study("sklearn.multiclass:OneVsRestClassifier"), "missing 1 required positional"),
     # their parameters
     (study("forest", "max_featurs=1"), "did you mean max_features"),
     (study("forest", "C=1"), "'C' is not a parameter of Random"),

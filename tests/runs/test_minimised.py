@@ -1,7 +1,7 @@
 """The winner is that of a plain loop, whatever is minimised, and the best of what each learner selects."""
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from conftest import blobs
 from decision_stump import DecisionStump
-from failing_learner import Failing
 from finished import SERIAL
 from nearest_centroid import NearestCentroid
 from scipy.stats import beta
@@ -21,6 +20,7 @@ from ckcv_ray import Job, Result, Study, Task, verify
 from ckcv_ray.claims.certify import weight
 from ckcv_ray.core.draws import Draws
 from ckcv_ray.core.resampling.base import Strata
+from ckcv_ray.extend import register
 from ckcv_ray.learners.choice import Choice
 from ckcv_ray.learners.svm.learner import GaussianSVM
 from ckcv_ray.runs.run import run_job
@@ -29,6 +29,17 @@ from ckcv_ray.study.problem import Problem
 COST = "cost:sick=10,healthy=1"
 Found = tuple[float, tuple[float, float, int], float, list[int]]
 CRITERIA = ("error", "balanced", COST, "mean_error")
+
+
+@register
+@dataclass(frozen=True)
+class Failing(NearestCentroid):
+    """Raises in every fit."""
+
+    name = "failing"
+
+    def fit(self, X: Any, y: Any, settings: Any) -> Any:
+        raise ArithmeticError("no fit at all")
 
 
 def clinic(n: int = 60, seed: int = 0, sick: float = 0.3) -> Task:

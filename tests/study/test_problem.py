@@ -2,8 +2,9 @@
 
 import pickle
 import re
+from collections.abc import Iterator
 from dataclasses import replace
-from itertools import product
+from itertools import combinations, product
 from math import nan
 from typing import Any
 
@@ -16,14 +17,23 @@ from hypothesis import strategies as st
 from ckcv_ray import Execution, Job, verify
 from ckcv_ray.core.draws import Draws, hold_out
 from ckcv_ray.core.options import options
-from ckcv_ray.core.resampling.base import Strata
+from ckcv_ray.core.quantities import list_quantities
 from ckcv_ray.core.resampling.complete import Complete
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.engine.evaluate import estimate_memory
 from ckcv_ray.engine.forecast import plan_problem
 from ckcv_ray.errors import InputError
 from ckcv_ray.runs.run import run_job
-from ckcv_ray.study.parts import EFFORT_PER_SETTING, EFFORT_PER_SPLIT, RACE_WORK, Auto, Budget, Holdout, Race
+from ckcv_ray.study.parts import (
+    EFFORT_PER_SETTING,
+    EFFORT_PER_SPLIT,
+    RACE_WORK,
+    Auto,
+    Budget,
+    Holdout,
+    Race,
+    parse_condition,
+)
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.study.study import SLOTS, Study, run_id
 from ckcv_ray.tables.task import Task
@@ -45,25 +55,6 @@ def test_a_problem_of_a_canonical_study_is_the_same_problem(parts, k, n, seed):
     assert (again.study, again.sizes, again.run_id) == (problem.study, problem.sizes, problem.run_id)
     assert problem.run_id == run_id(problem.study, task.digest)
     assert problem.sizes == problem.study.resampling.fold_sizes(problem.task.n)
-
-
-@pytest.mark.parametrize("parts", COMBINATIONS, ids=str)
-def test_rows_are_those_of_the_stage(parts):
-    problem = Problem.of(Study.paper(**parts, k=(3, 7), seed=5), blobs(40))
-    for j, size in enumerate(problem.sizes):
-        for number in range(size.n_splits):
-            split = problem.split(j, number)
-            expected = problem.study.resampling.split(Strata(problem.task.n), size, number, problem.draws)
-            assert [part.tolist() for part in split] == [part.tolist() for part in expected]
-            train, score = problem.rows(Stage.SELECT, j, number)
-            assert (train.tolist(), score.tolist()) == (split.train.tolist(), split.select.tolist())
-            for stage in (Stage.ESTIMATE, Stage.REFIT):
-                train, score = problem.rows(stage, j, number)
-                assert train.tolist() == sorted([*split.train, *split.select])
-                assert score.tolist() == split.estimate.tolist()
-
-
-# Rows held out, and parts of the rows
 
 
 def test_rows_held_out_are_seen_by_no_worker():
@@ -135,24 +126,19 @@ def test_k_goes_up_to_the_number_of_groups() -> None:
 
 HOLD = {"certify": "holdout"}
 REFUSED = [
-    *(
-        (blobs(400), {"report_k": k}, rf"^report_k={k} is outside 3\.\.400: there are 400 rows")
-        for k in (0, 1, 2, 401, 10**6)
-    ),
+    *((blobs(400), {"report_k": k}, rf"^report_k={k} is outside 3\.\.400: .* 400 rows") for k in (2, 401)),
     (blobs(40), {"k": (3, 4), "report_k": (3, 5)}, r"report_k=5 is not among k=3,4: add it"),
     (TASK, {"report_k": 21}, "^report_k=21 is outside 3..20: there are 20 groups to"),
     (TASK, {"criterion": "balanced"}, "criterion=balanced counts rows as independent, .* leave it out"),
     (TASK, {"criterion": "cost:-1=1,1=2"}, "criterion=cost counts rows as independent"),
     *(
-        (TASK, HOLD | {"claim": claim}, f"claim={claim} counts rows .* leave it out, or --group")
-        for claim in ("sensitivity", "recall", "auc")
+        (TASK, HOLD | {"claim": c}, f"claim={c} counts rows .* leave it out, or --gr")
+        for c in ("recall", "auc")
     ),
-    *((TASK, HOLD | {"holdout_share": each}, "^holdout_share=") for each in (0, 1.5, nan, "most", True)),
+    *((TASK, HOLD | {"holdout_share": each}, "^holdout_share=") for each in (0, nan, "most", True)),
     (TASK, HOLD | {"holdout_share": 0.8}, "16 of 20 groups held out leave 4: .* hold out 14 at most"),
-    *(
-        (blobs(n), HOLD | {"holdout_share": share}, f"^9 rows of {n} held .* 10, .* half of 20.* --paper")
-        for n, share in ((19, "auto"), (30, 0.33), (99, 0.1))
-    ),
+    (blobs(19), HOLD | {"holdout_share": "auto"}, "^9 rows of 19 held .* 10, .* half of 20.* --paper"),
+    (blobs(99), HOLD | {"holdout_share": 0.1}, "^9 rows of 99 held .* 10, .* half of 20.* --paper"),
 ]
 
 
@@ -274,3 +260,152 @@ def test_claims_are_names_in_their_order_each_once():
     for claim in (1, {"vote": 1}, [None], b"vote"):
         with pytest.raises(InputError, match=r"^claim="):
             Holdout(claim=claim)
+
+
+ROWS = 90
+DRAWN = np.random.default_rng(0)
+XS = DRAWN.normal(size=(ROWS, 2))
+YS = XS @ [1.0, 2.0] + DRAWN.normal(size=ROWS)
+NUMBERS = Task.of(XS, YS, numbers=True)
+GROUPED = Task.of(XS, YS, numbers=True, groups=[f"g{i // 3}" for i in range(ROWS)])
+OF_TWO = Task.of(XS, np.greater(YS, 0))
+USUAL_OF_CLASSES = {"learner": "forest", "clip": None, "criterion": "error", "certify": "holdout"}
+
+
+def make_problem(task: Task = NUMBERS, /, **options: Any) -> Problem:
+    """A problem of numbers in which ``options`` replace the usual ones."""
+    usual = {"learner": "ridge", "clip": 5.0, "k": (3,), "n_splits": 3}
+    given = {name: value for name, value in (usual | options).items() if value is not None}
+    return Problem.of(Study.of(**given), task)
+
+
+def test_a_clip_alone_chooses_the_criterion_of_numbers():
+    for asked in ({"clip": 5.0}, {"criterion": "clipped", "clip": 5}):
+        assert Study.of(learner="ridge", **asked) == Study.of(learner="ridge", clip=5.0)
+    assert make_problem().clip == 5.0
+    assert make_problem(clip=1 / 3).clip == float(f"{1 / 3:.12g}")
+
+
+def plain(words, task=NUMBERS, /, **options):
+    """A case: what is said of options on a table."""
+    return words, task, options
+
+
+def held(words, task=NUMBERS, /, **options):
+    """A case of rows held out."""
+    return plain(words, task, certify="holdout", **options)
+
+
+def accepts(words, condition, claim="refit,within:0.9"):
+    """A case of a condition on what is claimed."""
+    return held(words, accept=condition, claim=claim)
+
+
+REFUSED_OF_NUMBERS = [
+    plain("criterion=clipped needs a clip", clip=None, criterion="clipped"),
+    plain("criterion=error is for classes, and the target 'y' has numbers", clip=None, criterion="error"),
+    plain("choose one of numbers, such as ridge", learner="forest"),
+    plain("criterion=clipped is for numbers, and", OF_TWO, learner="forest"),
+    plain("claim=within:0.5 is for numbers, and", OF_TWO, **USUAL_OF_CLASSES, claim="within:0.5"),
+    *(plain("is not allowed: name the error from which on", clip=clip) for clip in (0, np.nan)),
+    held("claim=within:0.5 counts rows as independent", GROUPED, claim="refit,within:0.5"),
+    held("subgroups=x0 counts rows of a subgroup as", GROUPED, subgroups="x0"),
+    held("claim=vote is for classes, and the target 'y' has numbers: leave it out", claim="vote"),
+    held("require=sensitivity>=0.9 is for two classes", require="sensitivity>=0.9"),
+    held("answer=error<=0.1 is for classes", answer="error<=0.1"),
+    held("holdout_bound=stevens is for classes", holdout_bound="stevens"),
+    *(held("write within:0.9", claim=f"within{share}") for share in ("", ":1", ":x")),
+    accepts("the clip is an option of its own: write clipped<=2", "clipped:5<=2"),
+    accepts("accept=clipped<=0: '0' is no positive number: write clipped<=20", "clipped<=0"),
+    accepts("is that it is at most a value: write within:0.9<=3", "within:0.9>=3"),
+    accepts("is about what is not claimed: add refit", "clipped<=3", claim="within:0.9"),
+    accepts("mean is not known here: choose from error, answered_error, answered", "mean<=3"),
+]
+
+
+@pytest.mark.parametrize(("words", "task", "options"), REFUSED_OF_NUMBERS)
+def test_what_does_not_go_with_numbers_is_refused(words, task, options):
+    with pytest.raises(InputError) as refused:
+        make_problem(task, **options)
+    assert words in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "means"), [(" error:0.05 ", "error<=0.05"), ("ppv:0.02:0.3", "ppv:0.02>=0.3")]
+)
+def test_a_condition_without_its_sign_means_the_same(text, means):
+    """A shell takes signs for itself where they are not quoted."""
+    assert str(parse_condition("accept", text)) == str(parse_condition("accept", means)) == means
+    for wrong in (re.split("[<>]=", means)[0], f"{text}:", f"{means}:1", "speed:0.9"):
+        with pytest.raises(InputError):
+            parse_condition("accept", wrong)
+
+
+Pair = tuple[str, Any]
+BY_NIGHT = 1_000
+X = np.random.default_rng(0).normal(size=(120, 3))
+Y = np.arange(120) % 2
+TABLES: dict[str, tuple[Task, dict[str, Any]]] = {
+    "two classes": (Task.of(X, Y), {}),
+    "three classes": (Task.of(X, np.arange(120) % 3), {}),
+    "numbers": (Task.of(X, X[:, 0], numbers=True), {"learner": "ridge", "clip": 2.0}),
+    "groups": (Task.of(X, Y, groups=np.arange(120) // 2), {}),
+}
+VALUES: dict[str, list[Any]] = {
+    **{slot: [*parts] for slot, parts in SLOTS.items()},
+    "learner": ["linear", "ridge", "tree", "linear,svm", "sklearn.dummy:DummyClassifier"],
+    "criterion": ["balanced", "cost:0=1,1=2", "mean_error", "clipped"],
+    "claim": ["refit", "vote", *(quantity.form() for quantity in list_quantities())],
+    "require": ["sensitivity>=0.6", "ppv:0.2>=0.3"],
+    "accept": ["error<=0.5", "auc>=0.5", "within:0.9<=3"],
+    "answer": ["error<=0.2"],
+    "subgroups": ["x0"],
+    "positive": ["1"],
+    "holdout_bound": ["stevens"],
+    "holdout_share": [0.5],
+    "report_k": ["3"],
+    "effort": [100_000],
+    "exhaustive": [True],
+    "clip": [2.0],
+    "C": ["1"],
+    "class_weight": ["balanced"],
+    "balance": ["equal"],
+    "encode": ["onehot"],
+    "scale": ["standard"],
+    "param": ["max_iter=100"],
+    "sample": [3],
+    "delta": [0.1],
+}
+
+
+def explain_refusal(table: str, *given: Pair) -> str:
+    task, usual = TABLES[table]
+    try:
+        Problem.of(Study.of(k=3, n_splits=4, **{**usual, **dict(given)}), task)
+    except InputError as error:
+        return str(error)
+    return ""
+
+
+def list_pairs(table: str) -> Iterator[tuple[Pair, Pair]]:
+    """Yield what the table allows of each option by itself, two by two; by day every third pair."""
+    every = [(option, value) for option, values in VALUES.items() for value in values]
+    alone = {each: explain_refusal(table, each) for each in every}
+    for (option, _), refusal in alone.items():
+        assert not refusal or option in refusal or "learner" in refusal
+    allowed = [each for each, refusal in alone.items() if not refusal]
+    pairs = [(one, other) for one, other in combinations(allowed, 2) if one[0] != other[0]]
+    assert len(pairs) > 100
+    yield from pairs[:: 3 if limit_examples(BY_NIGHT) < BY_NIGHT else 1]
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_two_options_go_together_or_the_refusal_names_both(table: str) -> None:
+    refused = 0
+    for one, other in list_pairs(table):
+        refusal = explain_refusal(table, one, other)
+        refused += bool(refusal)
+        for option, value in (one, other) if refusal else ():
+            named = option in refusal or (option == "learner" and "Classifier" in refusal)
+            assert named, f"{one} and {other} are refused without {option}={value}: {refusal}"
+    assert refused

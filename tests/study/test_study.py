@@ -5,20 +5,35 @@ import tomllib
 from dataclasses import dataclass, fields
 from itertools import product
 from math import inf, nan
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from decision_stump import DecisionStump
+from nearest_centroid import NearestCentroid
+from sklearn.naive_bayes import BernoulliNB
 
 from ckcv_ray import KFold, Task, assess, plan, run
 from ckcv_ray.core.criteria import MeanBound
-from ckcv_ray.core.options import list_names
+from ckcv_ray.core.options import get_values, list_names
 from ckcv_ray.core.resampling.complete import Complete, Rotation
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.base import LEARNERS, register
+from ckcv_ray.learners.choice import Choice
+from ckcv_ray.learners.sklearn.learner import AnyEstimator
 from ckcv_ray.learners.svm.learner import GaussianSVM
 from ckcv_ray.study.parts import Holdout, Paper, Race
-from ckcv_ray.study.study import SLOTS, Execution, Procedure, Study, format_toml, list_parts, run_id
+from ckcv_ray.study.study import (
+    SLOTS,
+    Execution,
+    Procedure,
+    Study,
+    format_toml,
+    list_parts,
+    read_toml,
+    run_id,
+)
 
 DIGEST = "0" * 64
 
@@ -163,14 +178,6 @@ def test_differences_names_the_one_option_that_differs(name):
     assert not other.differences(other)
 
 
-def test_differences_tell_all_folds_as_they_are_asked_for():
-    assert Study().differences(Study.paper(k=(3, 4))) == ["k: requested 3:n, in the folder (3, 4)"]
-    long = Study.paper(C=[c + 0.123456789 for c in range(20)])
-    (line,) = long.differences(Study())
-    assert ", in the folder (0.01, " in line
-    assert len(line) < 200
-
-
 def test_the_same_question_in_other_types_has_the_same_id():
     plain = Study.paper(C=(1.0, 10.0), gamma=(2.0,), k=(3, 4), delta=0.5, n_splits=5)
     typed = Study.paper(
@@ -225,7 +232,7 @@ def test_a_learner_that_is_registered_is_known_by_its_name(monkeypatch):
     assert again != study
 
 
-@pytest.mark.parametrize("name", ["scaling", "c", "K", "lambda", "protocol", "certification", ""])
+@pytest.mark.parametrize("name", ["scaling", "K", ""])
 def test_an_unknown_option_is_named_with_those_that_are_known(name):
     for make in (Study.of, Study().replace):
         with pytest.raises(InputError) as refused:
@@ -260,9 +267,8 @@ def test_a_resampling_says_which_kind_of_study_it_is_for():
     """Nothing but folds that shrink with k are certified, and those belong to no procedure."""
     with pytest.raises(InputError, match="certify=paper requires resampling complete or rotation, not kfold"):
         Study(resampling=KFold(3))
-    for refused in ("kfold:3", "nested_halves:4"):
-        with pytest.raises(InputError, match=r"requires resampling complete or .* ckcv evaluate has"):
-            Study.paper(resampling=refused)
+    with pytest.raises(InputError, match=r"requires resampling complete or .* ckcv evaluate has"):
+        Study.paper(resampling="nested_halves:4")
     with pytest.raises(InputError, match="resampling=rotation requires a certification, which ckcv run has"):
         Procedure.of(resampling="rotation")
     with pytest.raises(InputError, match=r"resampling=.* is not text such as kfold:10, or a Resampling"):
@@ -277,15 +283,6 @@ def test_a_study_of_the_other_kind_is_refused():
             refused()
     with pytest.raises(InputError, match="a study is computed by run, and a procedure"):
         assess(certified, Task.of(X, y))
-
-
-def test_options_of_a_study_without_a_certification_are_those_of_its_learner():
-    study = Procedure.of(resampling="kfold:4", measure="auc", learner="svm", C=2.0, seed=3)
-    assert study.replace(C=5.0) == Procedure.of(
-        resampling="kfold:4", measure="auc", learner="svm", C=5.0, seed=3
-    )
-    with pytest.raises(InputError, match="unknown option 'k' of a study"):
-        study.replace(k=3)
 
 
 def test_replacing_a_part_keeps_the_options_that_the_new_one_has():
@@ -330,3 +327,108 @@ def test_a_value_that_cannot_be_is_refused_by_its_name(names, values, said):
 @pytest.mark.parametrize(("given", "seconds"), [(60, 60.0), ("60", 60.0), ("1.5m", 90.0)])
 def test_a_limit_on_fits_is_seconds_or_a_time(given: object, seconds: float) -> None:
     assert Execution(fit_timeout=given).fit_timeout == seconds  # type: ignore[arg-type]
+
+
+SVM = GaussianSVM(C=(1.0, 10.0))
+LABELLED = Study(
+    learner=Choice((SVM, GaussianSVM(C=(1.0, 10.0), class_weight="balanced")), ("equal", "balanced"))
+)
+
+
+@pytest.mark.parametrize("named", ["svm, centroid", ["svm", "centroid"]])
+def test_options_go_to_the_learners_that_have_them(named: Any) -> None:
+    study = Study.paper(learner=named, C=(1, 10), shrinkage=(0.5,), k=(3, 5))
+    assert study.learner == Choice((SVM, NearestCentroid((0.5,))))
+    assert study.resampling.k == (3, 5)
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({"learner": "svm,"}, "learner='' is not known: choose from svm"),
+        ({"learner": []}, r"learner=\[\] is not known: choose from svm"),
+        ({"learner": "svm,centroid,svm"}, "learners: svm is named twice: leave one out"),
+        ({"learner": "svm,centroid", "rules": "mean"}, "='mean' requires learner stump, not svm,centroid"),
+        ({"learner": "svm,centroid", "shrink": 1}, "option 'shrink' of a study: .*did you mean shrinkage"),
+        ({"learner": "svm,centroid", "svm": {"shrinkage": 1}}, "unknown option 'shrinkage' of svm"),
+        ({"learner": "svm,centroid", "stump": {"rules": "mean"}}, "stump.rules='mean' requires learner st"),
+        ({"learner": "svm,centroid", "svm": {"C": 1}, "svm.C": 2}, "svm.C is given twice"),
+    ],
+)
+def test_what_is_wrong_is_named(asked: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        Study.paper(**asked)
+
+
+def test_an_option_can_be_given_to_one_learner_alone_in_a_file_by_a_table(tmp_path: Path) -> None:
+    options = {"svm": {"C": (1, 10), "param": {"max_iter": 500}}, "centroid": {"shrinkage": 2}}
+    (tmp_path / "study.toml").write_text(
+        "learner = ['svm', 'centroid']\nC = [1, 10]\nk = 3\ncentroid.shrinkage = 2\n"
+        "[svm]\nparam = {max_iter = 500}\n"
+    )
+    for asked in ({"learner": "svm,centroid", **options}, read_toml(tmp_path / "study.toml")):
+        made = Study.paper(**asked).learner
+        assert made == Choice((GaussianSVM(C=(1, 10), max_iter=500), NearestCentroid((2.0,))))
+    assert Study.paper(learner="svm", svm={"C": (1, 10)}) == Study(learner=SVM)
+
+
+def test_a_label_can_stand_for_any_learner() -> None:
+    options = {"equal": {"learner": "svm"}, "balanced": {"learner": "svm", "class_weight": "balanced"}}
+    assert Study.paper(learner="equal,balanced", C=(1, 10), **options) == LABELLED
+    assert Study.paper(**LABELLED.options()) == LABELLED
+    with pytest.raises(InputError, match=r"balanced.learner='jungle' is not known: choose from svm"):
+        Study.paper(learner="svm,balanced", balanced={"learner": "jungle"})
+    with pytest.raises(InputError, match="learner='balanced' is not known"):
+        Study.paper(learner="balanced", balanced={"learner": "svm"})
+
+
+def test_parameters_go_to_the_learners_that_have_them() -> None:
+    study = Study.paper(
+        learner="svm,tree,forest,neighbors",
+        param={"min_samples_leaf": (2, 4), "forest.max_features": ("sqrt",), "n_neighbors": (1, 2)},
+    )
+    svm, tree, forest, neighbors = study.learner.learners
+    assert svm == GaussianSVM()
+    assert tree.param == {"min_samples_leaf": (2, 4)}
+    assert forest.param == {"max_features": ("sqrt",), "min_samples_leaf": (2, 4)}
+    assert neighbors.param == {"n_neighbors": (1, 2)}
+    table = Study.paper(
+        learner="tree,forest", param=["min_samples_leaf=2,4"], forest={"param": {"max_features": 0.5}}
+    )
+    assert table.learner.learners[1].param == {"max_features": (0.5,), "min_samples_leaf": (2, 4)}
+    assert study.replace(seed=1).learner == study.learner
+    assert study.replace(learner="forest,svm").learner == Choice((forest, svm))
+    with pytest.raises(InputError, match=r"none of .* has it; did you mean min_samples_leaf\?"):
+        Study.paper(learner="svm,tree,forest", param={"min_sample_leaf": (1,)})
+
+
+def test_estimators_can_be_among_the_learners() -> None:
+    text = Study.paper(learner="svm,sklearn.naive_bayes:BernoulliNB", C=(1, 10), param={"alpha": (1.0,)})
+    listed = Study.paper(learner=["svm", BernoulliNB()], C=(1, 10), param={"alpha": (1.0,)})
+    estimator = AnyEstimator(estimator=BernoulliNB(), param={"alpha": (1.0,)})
+    assert text == listed == Study(learner=Choice((SVM, estimator), ("svm", "BernoulliNB")))
+    assert text.learner.names == ("svm", "BernoulliNB")
+    assert Study.paper(**text.options()) == text
+    assert Study.from_json(text.to_json()) == text
+    assert text.replace(BernoulliNB={"sample": 1}).learner.learners[1].sample == 1
+    with pytest.raises(InputError, match="BernoulliNB is named twice"):
+        Study.paper(learner=[BernoulliNB(), BernoulliNB(alpha=2.0)])
+    assert Study.paper(learner=[BernoulliNB()]) == Study.paper(learner=BernoulliNB())
+
+
+def test_other_options_are_kept_when_some_are_changed() -> None:
+    study = Study.paper(learner="svm,centroid", C=(1, 10), shrinkage=2, seed=4)
+    assert study.replace() == study
+    assert study.replace(seed=5).learner == study.learner
+    assert study.replace(C=7).learner == Choice((GaussianSVM(C=7), NearestCentroid((2.0,))))
+    assert study.replace(learner="centroid,svm").learner == Choice((NearestCentroid((2.0,)), SVM))
+    assert study.replace(learner="centroid") == Study.paper(learner="centroid", shrinkage=2, seed=4)
+    assert study.replace(learner="svm").replace(learner="stump,svm").learner == Choice((DecisionStump(), SVM))
+    assert LABELLED.replace(seed=1).learner == LABELLED.learner
+    assert get_values(LABELLED.replace(learner="balanced").learner)["class_weight"] == "balanced"
+
+
+def test_a_choice_in_json_holds_single_learners() -> None:
+    learners = [{"name": "svm"}, {"name": "choice", "learners": []}]
+    with pytest.raises(InputError, match="learners: a choice cannot hold another one"):
+        Study.from_json(Study().to_json() | {"learner": {"name": "choice", "learners": learners}})
