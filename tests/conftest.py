@@ -45,6 +45,7 @@ pytest_plugins = ["finished", "forgery", "stores"]  # of finished runs, copies o
 FOLDER = Path(__file__).parent
 DAY_EXAMPLES = 15  # of a property of hypothesis, by day
 Ran = tuple[int, str, str]
+Command = Callable[..., Ran]  # the command line: see ckcv
 register_once = functools.cache(base.register_installed)  # it reads the metadata of all packages
 
 # Learners whose libraries only nights have.
@@ -262,7 +263,7 @@ def call(*words: object) -> int:
 
 
 @pytest.fixture
-def ckcv(capfd: pytest.CaptureFixture[str]) -> Callable[..., Ran]:
+def ckcv(capfd: pytest.CaptureFixture[str]) -> Command:
     """The command line in this process: arguments to exit code, standard output and standard error."""
 
     def call_captured(*words: object) -> Ran:

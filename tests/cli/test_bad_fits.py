@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from command import Command
+from conftest import Command
 from learner_contract import same_files
 
 from ckcv_ray.cli.output import Signals

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import skops.io
-from command import Command
+from conftest import Command
 from finished import Finished
 from sklearn.dummy import DummyClassifier
 

@@ -7,8 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from command import Command
-from conftest import snapshot
+from conftest import Command, snapshot
 from filelock import FileLock
 from finished import Finished
 from forgery import damage

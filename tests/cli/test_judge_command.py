@@ -4,8 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from command import Command
-from conftest import unwrap
+from conftest import Command, unwrap
 from finished import Finished
 from tables import write_table
 

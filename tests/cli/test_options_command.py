@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command import Command
-from conftest import NOT_INSTALLED
+from conftest import NOT_INSTALLED, Command
 
 from ckcv_ray import InputError, Study
 from ckcv_ray.cli import main as cli
@@ -103,14 +102,6 @@ def test_every_option_of_every_part_is_on_the_command_line(parameters: dict[str,
         on_line = parameters[name]
         assert (on_line.opts, on_line.secondary_opts, on_line.default) == ([f"--{dashed(name)}"], [], None)
         assert on_line.is_flag == (declared(name).kind is bool)
-
-
-def test_every_part_can_be_chosen_on_the_command_line(parameters: dict[str, Any]) -> None:
-    for slot, choices in PARTS.items():
-        if len(choices) > 1:
-            assert parameters[slot].help.endswith(f"[default: {next(iter(choices))}]")
-            for name in [*choices][1:]:
-                assert name in parameters[slot].help
 
 
 @pytest.mark.parametrize("command", ["run", "plan", "evaluate"])

@@ -13,8 +13,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from command import Command
-from conftest import call, snapshot
+from conftest import Command, call, snapshot
 from finished import Finished
 from pyarrow import csv, parquet
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from command import Command
+from conftest import Command
+from finished import Finished
 from pyarrow import csv
-from untidy import untidy
 
 from ckcv_ray import Study, Task
 from ckcv_ray.study.problem import Problem
@@ -41,10 +41,8 @@ def test_copies_are_joined_and_groups_are_of_several_columns(
     assert (code, said.endswith("rename or remove one, or leave both out with --drop id\n")) == (2, True)
 
 
-def test_rows_that_cannot_be_judged_are_marked(ckcv: Command, tmp_path: Path) -> None:
-    table, run, new = tmp_path / "table.csv", tmp_path / "run", tmp_path / "new.csv"
-    csv.write_csv(untidy(60), table)
-    assert ckcv("run", table, "--target", "outcome", "--out", run, *ONCE)[0] == 0
+def test_rows_that_cannot_be_judged_are_marked(ckcv: Command, finished: Finished, tmp_path: Path) -> None:
+    run, new = finished("exact encoded"), tmp_path / "new.csv"
     new.write_text("code,city,age,more,admitted,smokes\nA,Oslo,,1,2024-03-01,true\nB,Nowhere,old,2,,false\n")
     code, printed, said = ckcv("predict", run, new, "--keep", "code", "--vote")
     assert code == 0

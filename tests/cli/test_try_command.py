@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import typer
-from command import Command
+from conftest import Command
 
 from ckcv_ray.cli import run as commands
 from ckcv_ray.cli.output import Signals

@@ -14,8 +14,7 @@ import pytest
 from conftest import snapshot
 
 from ckcv_ray import Execution, Study, evaluate, run
-from ckcv_ray.errors import InputError, RunError, StoreError
-from ckcv_ray.storage import files as module
+from ckcv_ray.errors import RunError, StoreError
 from ckcv_ray.storage.files import LOCK, LocalFiles, Lock
 
 
@@ -23,15 +22,6 @@ from ckcv_ray.storage.files import LOCK, LocalFiles, Lock
 def files(tmp_path: Path) -> LocalFiles:
     (tmp_path / "run" / "log").mkdir(parents=True)
     return LocalFiles(tmp_path / "run")
-
-
-def test_more_than_is_allowed_is_not_read(files: LocalFiles) -> None:
-    files.write("a", b"x" * 3)
-    with pytest.raises(ValueError, match="larger than"):
-        files.read("a", 2)
-    os.truncate(files.path("a"), module.MAX_FILE_BYTES + 1)
-    with pytest.raises(ValueError, match="larger than"):
-        files.open("a").__enter__()
 
 
 @pytest.mark.parametrize("new", [b"", b"longer than before"])
@@ -89,17 +79,6 @@ def test_a_write_that_fails_leaves_the_old_file_and_no_other(files, monkeypatch,
     monkeypatch.undo()
     assert files.read("a", 3) == b"old"
     assert sorted(os.listdir(files.root)) == ["a", "log"]
-
-
-def test_a_place_where_nothing_can_be_written_is_told_first(files: LocalFiles, tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    (tmp_path / "link").symlink_to(tmp_path / "nothing" / "there")
-    for place in ("file/run", "link/run"):
-        with pytest.raises(InputError, match="is not a folder in which you may write"):
-            LocalFiles(tmp_path / place).check_writable()
-    LocalFiles(tmp_path / "new" / "run").check_writable()
-    files.check_writable()
-    assert not (tmp_path / "new").exists()
 
 
 HOLD = """
