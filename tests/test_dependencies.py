@@ -10,7 +10,6 @@ from itertools import chain
 from pathlib import Path
 
 import pytest
-import yaml
 from packaging.requirements import Requirement
 from packaging.version import Version
 
@@ -163,12 +162,3 @@ def test_the_changelog_has_the_version_of_the_package_first() -> None:
     for _, when in versions:
         assert when == "unreleased" or date.fromisoformat(when)
     assert set(re.findall(r"(?m)^### (.*)$", text)) <= HEADINGS
-
-
-def test_the_citation_is_of_this_version_and_of_the_paper() -> None:
-    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
-    assert citation["version"] == ckcv_ray.__version__
-    assert citation["license"] == PROJECT["project"]["license"]
-    paper = citation["preferred-citation"]
-    authors = ", ".join(f"{one['given-names']} {one['family-names']}" for one in paper["authors"])
-    assert f'{authors}, "{paper["title"]}"' in " ".join((ROOT / "README.md").read_text().split())

@@ -4,7 +4,6 @@ import copy
 import pickle
 
 import numpy as np
-import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_iris, make_classification
@@ -22,7 +21,7 @@ from sklearn.utils.estimator_checks import (
     parametrize_with_checks,
 )
 
-from ckcv_ray import CKCVClassifier, Execution, Study, Task, clopper_pearson, load_run, run, verify
+from ckcv_ray import CKCVClassifier, Execution, Study, clopper_pearson, load_run, run, verify
 from ckcv_ray.errors import InputError
 from ckcv_ray.study import parts as searches
 from ckcv_ray.study.parts import Budget, Race
@@ -91,13 +90,6 @@ def test_it_is_the_run(iris, fitted):
     assert fitted.error_bound_ == result.proven
     assert "Pipeline" in fitted.certificate_["condition"]
     assert fitted.score(X, y) == result.score(X, y)
-
-
-def test_a_column_keeps_its_name(iris):
-    X, y = pd.DataFrame(iris[0]).add_prefix("x"), pd.Series(iris[1], name="species", dtype="Int64")
-    problem = small(learner="tree", params=None).fit(X, y).result_.problem
-    assert problem.all_rows.digest == Task.of(X, y).digest
-    assert problem.task.target.name == "species"
 
 
 @pytest.mark.parametrize(
@@ -196,13 +188,6 @@ def test_it_works_where_estimators_do(iris):
     assert cross_val_score(piped, X, y, cv=3).min() > 0.85
     importance = permutation_importance(piped.fit(X, y), X, y, n_repeats=2, random_state=0)
     assert importance.importances_mean.argmax() in (2, 3)
-
-
-def test_related_rows_are_kept_together(iris):
-    X, y = iris
-    one = small(k=(3,)).fit(X, y, groups=np.arange(150) // 2)
-    assert one.certificate_["groups"]["count"] == 75
-    assert np.nanmax(one.cv_results_["mean_test_score"]) > 0.8
 
 
 @pytest.mark.parametrize(

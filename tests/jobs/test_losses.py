@@ -49,13 +49,6 @@ def test_counts_with_clopper_pearson_are_the_papers_figure(result, row):
     assert row["bound"][losses.CP.key] == pytest.approx(result.l_ee, rel=1e-12)
 
 
-def test_each_column_is_compared_with_the_label_it_bounds(row):
-    for column in losses.COLUMNS:
-        assert row["looseness"][column.key] == row["bound"][column.key] / row["true"][column.label]
-    assert {column.loss for column in losses.COLUMNS if column.label == "random"} == {"ramp"}
-    assert row["true"]["hard"] <= row["true"]["clipped linear"] <= 2 * row["true"]["random"]
-
-
 def test_a_small_run_of_the_job(ida):
     command = [sys.executable, "-m", "jobs.paper.losses", "--sets", "titanic"]
     options = ["--backend", "serial", "--json"]

@@ -115,9 +115,8 @@ def test_what_is_suspect_is_measured_again_and_that_counts(night: Run) -> None:
     assert (code, result["figures"][0]["value"]) == (1, 99.0)
 
 
-@pytest.mark.parametrize("name", EXACT)
-def test_any_other_winner_bound_or_count_raises_the_alarm(name: str, night: Run, tmp_path: Path) -> None:
-    other = {"winner": [1.0, 0.01, 4], "L_MS": 0.15835779655291077, "evaluations planned": 71}[name]
+def test_any_other_bound_raises_the_alarm(night: Run, tmp_path: Path) -> None:
+    name, other = "L_MS", 0.15835779655291077
     night(figures())
     code, result = night(figures(**{name: other}))
     assert code == 1
@@ -136,15 +135,6 @@ def test_another_kind_of_machine_has_a_separate_history(night: Run) -> None:
     assert "packages.numpy was" in result["notes"][1]
     assert night(figures())[1]["compared"] == ["night-00"]
     assert night(figures(50.0, L_MS=0.2), machine=MACHINE | other)[1]["compared"] == ["night-01"]
-
-
-def test_what_is_no_longer_measured_raises_the_alarm(night: Run) -> None:
-    night(figures())
-    code, result = night([figure for figure in figures() if figure.name != "L_MS"])
-    assert code == 1
-    assert result["alarms"] == ["studies, twonorm:60:0, L_MS: not measured, but was in night night-00"]
-    assert night(figures(), "--only", "solver")[0] == 0, "groups not requested are not missing"
-    assert night(figures(), "--only", "studies")[1]["compared"] == ["night-00", "night-01", "night-02"]
 
 
 def test_a_benchmark_that_fails_raises_the_alarm_and_affects_no_other(
@@ -201,7 +191,7 @@ def test_the_page_loads_nothing_and_draws_every_number(
     assert f"{SPEED_LABEL}: 50 in night night-01, median before 100; 2 nights" in drawn
 
 
-@pytest.mark.parametrize("nights", range(LEAST, WINDOW + 1))
+@pytest.mark.parametrize("nights", [LEAST, WINDOW])
 def test_an_unchanged_figure_is_quiet_and_a_fifth_is_detected(nights: int) -> None:
     """As ``allowed`` says of a spread of 2 %: rates of 20 000 simulated histories, to 4 standard errors."""
     rng, tries = np.random.default_rng(nights), 20_000

@@ -56,16 +56,3 @@ def test_figures_are_shown_next_to_the_papers() -> None:
     assert "| heart | 2, 1 drawn |" in text
     lines = text.splitlines()
     assert len({line.count("|") for line in lines}) == 1
-
-
-def test_conclusions_are_counted_on_the_rows() -> None:
-    rows = [
-        row("heart", 1, k=3.0, l_ee=28.0, l_ee_k5=27.0, l_ee_k10=30.0, test=17.0),
-        row("heart", 2, k=4.0, l_ee=28.0, l_ee_k5=30.0, l_ee_k10=30.0, test=17.0),
-        row("titanic", 1, k=7.0, l_ee=35.0, l_ee_k5=34.0, l_ee_k10=35.0, test=26.0),
-    ]
-    lines = table1.conclusions(rows)
-    assert lines[0] == "k* is 3 or 4 in 2 of 3 studies"
-    assert "l_ee_k5 in 1 of 3 studies, and on average in 1 of 2 sets, not in titanic" in lines[1]
-    assert "l_ee_k10 in 3 of 3 studies, and on average in 2 of 2 sets" in lines[2]
-    assert lines[3:] == ["titanic: test differs by +8.0 of the paper's standard deviations"]

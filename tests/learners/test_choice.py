@@ -112,17 +112,6 @@ def test_a_learner_is_left_out_of_tables_larger_than_it_is_for(n: int) -> None:
     assert len(kept) >= 2
 
 
-def test_it_is_a_study_like_any_whose_folder_names_the_learners_whatever_the_labels_are() -> None:
-    assert Study.from_json(OF_ALL.to_json()) == OF_ALL == Study.paper(**OF_ALL.options())
-    changed = OF_ALL.replace(C=(1.0,), seed=3)
-    assert changed == Study.paper(learner=ALL, k=(3,), n_splits=2, C=(1.0,), seed=3)
-    assert changed.options()["learner"] == ALL
-    canonical, other = (Problem.of(OF_ALL, noise(60, seed)).study for seed in (0, 1))
-    assert canonical == other
-    assert canonical.options()["learner"] == ",".join(ZOO)
-    assert canonical.learner.most_rows is None
-
-
 def test_the_simplest_of_equals_wins() -> None:
     """A column that tells nothing: nothing is better than the commonest class, and some are as good."""
     rng = np.random.default_rng(3)

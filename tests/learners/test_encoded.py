@@ -177,17 +177,6 @@ def test_shares_of_classes_need_two_rows_of_each_in_every_split():
         TARGET.fit(grouped, np.arange(10))
 
 
-def test_a_learner_runs_on_shares_of_classes_and_is_verified(task, tmp_path):
-    study = Study.paper(C=(0.1, 1.0), gamma=(0.01, 0.1), k=(3, 5), n_splits=4, encode="target")
-    result = run_job(Job(study, task, tmp_path / "run"), SERIAL)
-    assert result.execution["failures"] == []
-    again = load_run(tmp_path / "run")
-    assert again.certificate.to_json() == result.certificate.to_json()
-    raw = untidy(20, seed=5).drop_columns("outcome")
-    assert np.array_equal(again.predict(raw, by="vote"), result.predict(raw, by="vote"))
-    assert not verify(tmp_path / "run", rerun=True).differences
-
-
 @pytest.mark.parametrize("encode", ["auto", "target"])
 def test_a_column_that_knows_the_labels_of_other_rows_fools_no_claim(encode):
     """Labels are a toss of a coin; each category has a few rows, so its mean label nearly gives them away.

@@ -103,15 +103,6 @@ def test_no_general_minimiser_finds_less(seed: int) -> None:
         assert found >= rival.fun * (1 - 1e-4)  # it is no minimum of something else
 
 
-@pytest.mark.parametrize("sign", [-1.0, 1.0])
-def test_rows_of_one_sign_have_a_constant(sign: float) -> None:
-    problem = make_problem(0)
-    problem = problem._replace(y=np.full(80, sign))
-    for solution in solve_path(problem, COSTS):
-        assert (solution.n_iter, solution.converged) == (0, True)
-        assert solution.coefficients.tolist() == [0.0] * 5 + [sign]
-
-
 def test_a_path_that_is_stopped_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nystroem, "MAX_STEPS", 1)
     stopped = list(solve_path(make_problem(1), COSTS))

@@ -22,7 +22,6 @@ from ckcv_ray.runs import judged as judging
 from ckcv_ray.runs.judged import make_bins
 from ckcv_ray.runs.result import compute_probabilities
 from ckcv_ray.runs.run import Job, run_job
-from ckcv_ray.runs.scored import find_kept
 from ckcv_ray.storage.files import read_table
 from ckcv_ray.storage.folder import RunFolder
 
@@ -113,19 +112,6 @@ def test_the_column_that_decides_is_important_and_another_is_not() -> None:
     rise, _, rows = found
     assert rise[0] > 0.05
     assert (rise[1], rows) == (0, 200)
-
-
-@pytest.mark.parametrize("refit", [None, "best"])
-def test_stored_predictions_are_those_of_one_line(refit: str | None, tmp_path: Path) -> None:
-    task = blobs(60, shift=1.0)
-    options: dict[str, Any] = {"learner": "tree", "param": {"max_depth": (1, 2)}, "refit": refit}
-    result = evaluate(task.X, task.y, tmp_path / "run", SERIAL, save_predictions=True, **options)
-    page = make_page(tmp_path / "run")
-    assert "60 predictions for the rows that 10 splits score, by tree" in page
-    assert "not judged: intervals are for a rule that is claimed" in page
-    entry = find_kept(result) or result.entries[0]
-    pooled = result.figures(entry, result.scores[0]).pooled
-    assert f"{round(60 * pooled)} of 60" in page
 
 
 def test_stored_predictions_of_numbers_are_drawn_and_of_no_class_are_refused(tmp_path: Path) -> None:

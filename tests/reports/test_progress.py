@@ -7,11 +7,9 @@ from typing import Any
 
 import pytest
 from conftest import blobs
-from matplotlib import pyplot
 
-from ckcv_ray import CKCVClassifier, Execution, Study, evaluate, run
+from ckcv_ray import CKCVClassifier, Execution, evaluate
 from ckcv_ray.engine.queue import Progress
-from ckcv_ray.reports import figures
 from ckcv_ray.runs import progress
 from ckcv_ray.runs.progress import NotebookLine, describe_progress, is_notebook, watch_run
 from ckcv_ray.study.problem import Candidate
@@ -88,14 +86,3 @@ def test_a_listener_and_a_terminal_show_nothing(outputs: list[Any], monkeypatch:
     assert not is_notebook()
     CKCVClassifier(**SMALL).fit(ROWS.X, ROWS.y)
     assert outputs == []
-
-
-@pytest.mark.parametrize("inside", [True, False], ids=["in a notebook", "elsewhere"])
-def test_a_plot_is_one_of_pyplot_in_a_notebook_alone(inside: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its front end shows the figures of pyplot; elsewhere they would stay in memory."""
-    monkeypatch.setattr(figures, "is_notebook", lambda: inside)
-    before = pyplot.get_fignums()
-    result = run(Study.of(**SMALL), ROWS.X, ROWS.y, execution=SERIAL)
-    assert result.plot.bounds().has_data()
-    assert (pyplot.get_fignums() != before) == inside
-    pyplot.close("all")

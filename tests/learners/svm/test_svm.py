@@ -15,14 +15,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.svm import SVC
 
-from ckcv_ray import Study, Task
 from ckcv_ray.learners.base import Status
-from ckcv_ray.learners.steps import compute_weights, match_labels
+from ckcv_ray.learners.steps import compute_weights
 from ckcv_ray.learners.svm import path
 from ckcv_ray.learners.svm.blocks import BLOCK, path_on_points
 from ckcv_ray.learners.svm.kernels import compute_complement, compute_distances, gaussian
 from ckcv_ray.learners.svm.problem import EQUAL, Options, Weights
-from ckcv_ray.study.problem import Problem
 from jobs.benchmarks import libsvm
 
 TOLERANCE = 1e-6
@@ -236,16 +234,3 @@ def test_any_problem_is_solved_to_its_tolerance(case, tolerance):
         theirs = b @ p.K @ b / 2 - y @ b
         # what can move between the bounds gains at most the tolerance
         assert s.value <= theirs + tolerance * np.sum(hi - lo) + 1e-6 * max(1.0, abs(theirs))
-
-
-def test_equal_weights_on_a_task_are_one_problem():
-    task = Task.of(np.random.default_rng(0).normal(size=(60, 2)), ["sick", "well", "well"] * 20)
-
-    def identify(class_weight):
-        return Problem.of(Study.paper(class_weight=class_weight, k=(3,)), task).run_id
-
-    assert identify({"sick": 1}) == identify({"well": 1.0, "sick": 1}) == identify(None)
-    assert identify({"sick": 5, "well": 1}) == identify("sick=5")
-    others = [None, "balanced", "sick=5", "well=5", "sick=5,well=5"]
-    assert len({*map(identify, others)}) == len(others)
-    assert match_labels("1.0=4", (0, 1)) == "1=4"
