@@ -85,43 +85,29 @@ def fork_and_exit() -> None:
 
 
 def hang() -> None:
-    """Never return, nor let another thread of Python run: as compiled code may."""
+    """Never return, as compiled code may, nor heed a signal or let threads run; note it in a named file."""
+    if "CKCV_NOTE" in os.environ:
+        Path(os.environ["CKCV_NOTE"]).touch()
+    signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
     sys.setswitchinterval(1e6)
     while True:
         pass
 
 
-def hang_on() -> None:
-    """Heed no signal either; say so in a file if one is named."""
-    if "CKCV_NOTE" in os.environ:
-        Path(os.environ["CKCV_NOTE"]).touch()
-    signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
-    hang()
-
-
-def in_all(X: Any) -> bool:
-    return True
-
-
-def in_some(X: Any) -> bool:
-    """Row 0 says in which splits."""
-    return bool(X[0, 0] > 0)
-
-
 def in_one(X: Any) -> bool:
-    """Not where an estimator is tried on a few rows."""
-    return len(X) < FEW and in_some(X)
+    """Row 0 says in which splits; not where an estimator is tried on more rows."""
+    return len(X) < FEW and bool(X[0, 0] > 0)
 
 
 WAYS: dict[str, tuple[Callable[[Any], bool] | None, Callable[[], object]]] = {
-    "ExitsInFit": (in_all, lambda: sys.exit(0)),
+    "ExitsInFit": (lambda X: True, lambda: sys.exit(0)),
     "ExitsInPredict": (None, lambda: sys.exit(0)),
-    "Forks": (in_all, fork),
+    "Forks": (lambda X: True, fork),
     "ForksInPredict": (None, fork),
-    "ForksAndExits": (in_all, fork_and_exit),
+    "ForksAndExits": (lambda X: True, fork_and_exit),
     "Crashes": (in_one, lambda: os.kill(os.getpid(), signal.SIGSEGV)),
-    "HangsInOneSplit": (in_one, hang_on),
-    "PrintsAndHangs": (in_one, hang_on),
+    "HangsInOneSplit": (in_one, hang),
+    "PrintsAndHangs": (in_one, hang),
 }
 for name, (place, way) in WAYS.items():
     held = {"in_fit": place and staticmethod(place), "misbehave": staticmethod(way), "__module__": __name__}

@@ -208,6 +208,11 @@ def test_undecided_rows_count_as_wrong():
     assert make_score("f1", Kind.BINARY).of(y, said) == pytest.approx(2 / 3)
 
 
+def test_a_class_without_rows_has_no_part_in_the_mean_recall():
+    score, said = make_score("balanced_accuracy", Kind.BINARY), Outputs(np.array([0, 0, 1], np.int32))
+    assert score.pooled(np.array([score.sums(np.zeros(3, int), said, 2)])) == pytest.approx(2 / 3)
+
+
 @pytest.mark.parametrize(
     ("name", "kind", "message"),
     [

@@ -178,6 +178,7 @@ def test_stratified_groups_stay_whole_and_share_classes(resampling, more):
             train, scored = result.problem.rows(Stage.SELECT, size, number)
             assert not np.intersect1d(groups[train], groups[scored]).size
             if size == OUTER:
+                assert len(scored) < len(train)
                 assert abs(Y[scored].mean() - Y.mean()) < 0.08
 
 
