@@ -7,10 +7,6 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_iris, make_classification
-from sklearn.inspection import permutation_importance
-from sklearn.model_selection import cross_val_score
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import (
     check_all_zero_sample_weights_error,
     check_sample_weights_list,
@@ -180,14 +176,6 @@ def test_a_fitted_one_is_saved_as_a_run(tmp_path, iris, fitted):
     again = load_run(tmp_path / "run")
     assert again.certificate.to_json()["claims"] == fitted.certificate_["claims"]
     assert again.execution["evaluations"]["computed"] == fitted.result_.execution["evaluations"]["computed"]
-
-
-def test_it_works_where_estimators_do(iris):
-    X, y = iris
-    piped = make_pipeline(StandardScaler(), small(k=(3,), n_splits=3))
-    assert cross_val_score(piped, X, y, cv=3).min() > 0.85
-    importance = permutation_importance(piped.fit(X, y), X, y, n_repeats=2, random_state=0)
-    assert importance.importances_mean.argmax() in (2, 3)
 
 
 @pytest.mark.parametrize(

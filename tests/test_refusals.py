@@ -35,7 +35,6 @@ from ckcv_ray import (
     read_task,
     run,
     run_many,
-    verify,
 )
 from ckcv_ray.errors import REMOVED, AbsentError
 from ckcv_ray.extend import Rotation
@@ -185,8 +184,12 @@ def finished() -> Result:
     return run_job(Job(STUDY, TASK), SERIAL)
 
 
+def change_schema(folder):
+    file = folder / "study.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"schema": 99}))
+
+
 UNFINISHED = {"harm": lambda folder: (folder / "manifest.json").unlink()}
-NO_COLUMN = "there is no column"
 SPOILT = np.where(X == 3, np.nan, X)
 
 
@@ -214,24 +217,19 @@ CASES = {
     "address without an answer": where("127.0.0.1:1", "no Ray cluster answers"),
     # run: what is no Study, Execution, folder or listener
     "out a number": runs("out=7", out=7),
-    "out below a file": runs("cannot write to", "study.json' is not a folder", out="run/study.json/a"),
     "out a strange folder": taken("other' has no study.json: it is not a run", "another --out", out="other"),
     "out another study's": taken("seed: requested 4, in the folder 0", study=STUDY.replace(seed=4)),
     "k beyond the rows": runs("k=9 is outside 3..8", "there are 8 rows to learn from", study=TOO_MANY),
-    "k beyond the rows left": held("k=13 is outside 3..12", "12 rows to learn from", share=0.5, k=13),
     "nearly all held out": held("21 of 24 rows held out leave 3", "hold out 18 at most", share=0.9),
     "none held out": held("0 rows of 24 held out", "hold out at least 10", share=0.01),
     # arrays
     "X a vector": arrays("X has shape (8,)", "expected (n, d)", X=X[:, 0]),
     "X sparse and too large": arrays("at most 134,217,728 cells", X=csr_matrix((10**6, 10**4))),
-    "X ragged": arrays("X is not an array", X=[[1, 2], [3]] * 4),
-    "X masked": arrays("masked array", "fill the masked values", X=np.ma.masked_equal(X, 3)),
     "X beyond int64": arrays("too large", X=np.array([[2**70, 1]] * 8, object)),
     "X of NaN": arrays("column 'x0' is empty", "column 'x1' is empty", X=X * np.nan),
     "frame of twins": arrays("two columns are named 'a', and differ", "--drop a", X=Frame(["a", "a"], X)),
     "frame of names not in Unicode": arrays("surrogates not allowed", X=Frame(["\ud800", "b"], X)),
     "y of text and numbers": arrays("y cannot be read as a column", y=np.array(["no", 1] * 4, object)),
-    "y beyond int64": arrays("has 9223372036854775808: ", y=np.array([0, 2**63] * 4, np.uint64)),
     "numbers in words": numbers(["sick", "well"] * 3, "such as 'sick'"),
     "numbers with NaN": numbers([1.0, 2.0, np.nan, 4.0, 5.0, 6.0], "row 3"),
     "numbers too large": numbers([1e200, 2.0, 3.0, 4.0, 5.0, 6.0], "has 1e+200: magnitudes"),
@@ -255,20 +253,17 @@ CASES = {
     "features a text": case(lambda: Task.from_table(COLUMNS, Roles(features="ab")), "features='ab'", "list"),
     # make_test_rows
     "test rows an array": measures(X, "test=array", "TestRows"),
-    "test rows without target": measures(COLUMNS.drop_columns("y"), "no column 'y' with the labels"),
-    "test rows without a feature": measures(COLUMNS.drop_columns("a"), f"{NO_COLUMN} 'a'", "b, y"),
     # Result.predict, predictions
     "one row as a vector": predicts(X[0], "X has shape (2,)", "expected (rows, 2)"),
-    "frame with other names": predicts(Frame(["p", "q"], X), "there is no column 'x0'", "p, q"),
     "member beyond the members": predicts(X, "member=2 is above 1", by="member:2"),
     "rule misspelt": predicts(X, "by='votes' is not known", "did you mean vote?", by="votes"),
     "seed and vote": predicts(X, "seed and vote exclude each other", seed=1, by="vote"),
     # clopper_pearson
     # folders
     "nothing loaded": folder(lambda: load_run("new"), "'new' holds no run"),
+    "another schema loaded": folder(lambda: load_run("run"), "study.json", "schema 99", harm=change_schema),
     "unfinished loaded": folder(lambda: load_run("run"), "'run' is not finished", **UNFINISHED),
     "strange folder loaded": folder(lambda: load_run("other"), "'other'", "not a run folder"),
-    "unfinished verified": folder(lambda: verify(Path("run")), "no finished run", **UNFINISHED),
     "form without a file": case("report run --for tripod-ai", "for='tripod-ai' needs --out, the form to"),
     "strict without a form": case("report run --strict", "strict is about a form: add a guideline"),
     # files
@@ -455,26 +450,6 @@ def folder(inputs, place):
     """A finished run of good.csv to do harm to."""
     shutil.rmtree(place / "run")
     return shutil.copytree(inputs / "run", place / "run")
-
-
-def edit(file, **changed):
-    """Change fields of a JSON file; None takes them away."""
-    content = {**json.loads(file.read_text()), **changed}
-    file.write_text(json.dumps({name: value for name, value in content.items() if value is not None}))
-
-
-DAMAGES = {
-    "another schema": (lambda f: edit(f / "study.json", schema=99), "schema 99"),
-    "half a certificate": (lambda f: edit(f / "certificate.json", l_ee=None), "certificate.json"),
-}
-
-
-@pytest.mark.parametrize("name", DAMAGES)
-@pytest.mark.parametrize("asked", ["status run", "predict run good.csv"])
-def test_a_damaged_folder_is_refused_with_the_file_named(refused, folder, name, asked):
-    damage, message = DAMAGES[name]
-    damage(folder)
-    refused(case(asked, message, code=4))
 
 
 @pytest.mark.parametrize("name", PREDICT)
