@@ -7,6 +7,7 @@ from itertools import pairwise, product
 import numpy as np
 import pyarrow as pa
 import pytest
+from conftest import unwrap
 from scipy.stats import beta, t
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
@@ -25,27 +26,13 @@ from ckcv_ray.core.selection import select_settings
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.sklearn.paths import fit_model
 from ckcv_ray.runs.finished import load_scores
-from ckcv_ray.runs.run import assess
 from ckcv_ray.runs.scored import compare_entries, explain_no_bound
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.study.problem import INNER, OUTER, Problem
-from ckcv_ray.tables.roles import Roles
 from ckcv_ray.tables.task import Task
 
 SERIAL = Execution("serial")
-RESAMPLINGS = [
-    "holdout:0.3",
-    "kfold:5",
-    "repeated_kfold:4x2",
-    "kfold:3:last",
-    "drawn_folds:4",
-    "time:3:2",
-    "subsampling:6:0.25",
-    "bootstrap:6",
-    "bootstrap632:2",
-    "optimism:2",
-    "loo",
-]
+RESAMPLINGS = ["kfold:3:last", "drawn_folds:4", "time:3:2", "subsampling:6:0.25", "bootstrap632:2", "loo"]
 X, Y = load_breast_cancer(return_X_y=True)
 X, Y = X[::6], Y[::6]
 TASK = Task.of(X, Y)
@@ -201,7 +188,7 @@ def test_no_bound_is_shown_where_none_is_proven(options, reason):
     for entry, score in product(result.entries, result.scores):
         assert np.isnan(result.bounds(entry, score)).all()
         assert set(result.to_json()["entries"][0]["scores"][score.name]["bounds"]) == {None}
-    said = " ".join(result.summary().split())
+    said = unwrap(result.summary())
     assert f"No bound is proven for any model on new rows: {explain_no_bound(result)}." in said
 
 
@@ -239,12 +226,8 @@ def cost(y, predicted):
     return float(np.mean(np.where(y == 1, 5.0, 1.0) * (y != predicted)))
 
 
-def words(y, predicted):
-    return "bad"
-
-
 def broken(y, predicted):
-    raise KeyError("broken on purpose")
+    return "bad"
 
 
 def test_a_function_may_measure_and_select(tmp_path):
@@ -259,16 +242,12 @@ def test_a_function_may_measure_and_select(tmp_path):
     assert same(evaluate(X, Y, tmp_path / "run", SERIAL, **options), result)
 
 
-@pytest.mark.parametrize(
-    ("function", "messages"), [(words, "returned 'bad': expected a number"), (broken, "KeyError")]
-)
-def test_a_function_that_fails_is_recorded(function, messages):
-    result = evaluate(
-        X, Y, resampling="kfold:3", measure=["accuracy", function], execution=SERIAL, learner="tree"
-    )
+def test_a_function_that_fails_is_recorded():
+    options = {"learner": "tree", "resampling": "kfold:3", "measure": ["accuracy", broken]}
+    result = evaluate(X, Y, execution=SERIAL, **options)
     assert not result.complete
     assert len(result.execution["failures"]) == 3
-    assert messages in result.execution["failures"][0][3]
+    assert "returned 'bad': expected a number" in result.execution["failures"][0][3]
 
 
 @pytest.mark.parametrize("seconds", [0.0, 60.0])
@@ -316,27 +295,18 @@ def test_rows_are_ranked_as_scikit_learn_ranks_them(measure, splitter):
 def test_dates_that_do_not_ascend_are_a_caution_where_rows_are_taken_in_their_order():
     """One date by which the table is sorted is enough: others may be dates of birth."""
     seen = np.datetime64("2020-01-01") + np.arange(60)
-    born = {"born": seen[np.random.default_rng(3).permutation(60)]}
-    both = born | {"seen": seen}
-    for dates, resampling, said in (
-        (born, "time:3", True),
-        (born, "kfold:3", False),
-        (both, "time:3", False),
-    ):
-        inputs = pa.table({"size": X[:60, 0], **dates})
+    both = {"born": seen[np.random.default_rng(3).permutation(60)], "seen": seen}
+    for names, resampling, said in (["born"], "time:3", 1), (["born"], "kfold:3", 0), (both, "time:3", 0):
+        inputs = pa.table({"size": X[:60, 0]} | {name: both[name] for name in names})
         result = evaluate(inputs, Y[:60], learner="tree", resampling=resampling, execution=SERIAL)
-        assert ("not in ascending order of 'born'" in " ".join(result.summary().split())) == said
+        assert unwrap(result.summary()).count("not in ascending order of 'born'") == said
 
 
-def test_rows_that_repeat_and_columns_that_look_like_groups_are_pointed_out():
-    result = evaluate(np.tile(X[:30], (3, 1)), np.tile(Y[:30], 3), learner="tree", resampling="holdout:0.3",
-                      execution=SERIAL)  # fmt: skip
+def test_rows_that_repeat_are_pointed_out():
+    options = {"learner": "tree", "resampling": "holdout:0.3", "execution": SERIAL}
+    result = evaluate(np.tile(X[:30], (3, 1)), np.tile(Y[:30], 3), **options)
     assert result.to_json()["repeats"] == 90
-    assert "CAUTION 90 of 90 rows equal another row in every column" in " ".join(result.summary().split())
-    table = pa.table({"patient": np.arange(60) // 3, "x": X[:60, 0], "y": Y[:60]})
-    study = Procedure.of(resampling="holdout:0.3", learner="tree")
-    asked = assess(study, Task.from_table(table, Roles("y")), None, SERIAL)
-    assert "QUESTION column 'patient' repeats" in " ".join(asked.summary().split())
+    assert "CAUTION 90 of 90 rows equal another row in every column" in unwrap(result.summary())
 
 
 def loss_of(value):
@@ -355,9 +325,6 @@ def test_a_function_is_known_by_what_it_encloses(tmp_path):
         evaluate(X, Y, tmp_path / "a", measure=loss_of(0.75), **options)
 
 
-# Classes with a single row: scored without a certification, and refused with one
-
-
 ROWS = np.random.default_rng(7).normal(size=(40, 3))
 SINGLE = np.array(["a"] * 20 + ["b"] * 19 + ["c"])
 
@@ -373,10 +340,8 @@ def test_a_row_of_a_class_that_was_not_learned_is_wrong():
         fitted = clone(estimator).fit(ROWS[train], SINGLE[train])
         shares = np.zeros((len(scored), 3))
         shares[:, np.searchsorted(["a", "b", "c"], fitted.classes_)] = fitted.predict_proba(ROWS[scored])
-        y = SINGLE[scored]
-        expected.append(
-            (accuracy_score(y, fitted.predict(ROWS[scored])), log_loss(y, shares, labels=list("abc")))
-        )
+        y, predicted = SINGLE[scored], fitted.predict(ROWS[scored])
+        expected.append((accuracy_score(y, predicted), log_loss(y, shares, labels=list("abc"))))
     found = [result.of_splits(entry, score) for score in result.scores]
     np.testing.assert_allclose(np.transpose(found[:2]), expected, rtol=1e-9)
     assert np.isnan(found[2]).sum() == 3  # splits that do not score the row
@@ -435,13 +400,11 @@ def no(message, base=None, **options):
 REFUSED = [
     no("measure=''|measure is empty", measure=""),
     no("needs probabilities, and learner svm gives none", measure="log_loss"),
-    no("measure='rmse' is not for two classes", measure="rmse"),
     no("a function of yours is a loss", measure=[accuracy_score]),
     no("measure=", measure=[lambda y, p: 0.0]),
     no("measure=surprise needs probabilities, and learner svm gives none", measure=surprise),
     no("measure=surprise has a parameter probability, of classes, and the", OF_NUMBERS, measure=surprise),
     # resamplings and selections
-    no("more folds than the 63 units", resampling="nested:3:80", select_by="f1"),
     no("select_by=zero_one requires a resampling that selects", select_by="zero_one"),
     no("name row 200, and there are 95 rows", resampling=Splits.of([([0, 1], [200])], 300)),
     no("or pairs of rows to fit and rows to score", resampling=Own((1, 2, 3))),
@@ -475,7 +438,6 @@ REFUSED = [
        y=THREES % 3),
     no("permutations=3 requires a resampling that scores every", resampling="nested:3:3", permutations=3),
     # numbers
-    no("choose absolute, cor2, mape, r2, rmse, squared, clipped:50", OF_NUMBERS, measure="zero_one"),
     no("such as clipped:50", OF_NUMBERS, measure="clipped:inf"),
     no("stratify", OF_NUMBERS, stratify=True),
     no("compare those of one kind", OF_NUMBERS, learner="ridge,forest"),

@@ -1,8 +1,9 @@
-"""A run says which of its rows were judged, or seen, by finished runs in the same parent folder."""
+"""What was seen before: rows that finished runs in the same folder judged or saw, and a first look."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -10,9 +11,14 @@ from conftest import blobs, snapshot
 from stores import BUCKET
 
 from ckcv_ray import Execution, Job, Procedure, Result, Study, Task, load_run
+from ckcv_ray.claims.certify import expect_claims
+from ckcv_ray.core.bounds.binomial import clopper_pearson
+from ckcv_ray.engine.worker import LostError
+from ckcv_ray.errors import RunError
 from ckcv_ray.reports.render import report
-from ckcv_ray.runs import run as before
-from ckcv_ray.runs.run import assess, run_job
+from ckcv_ray.runs import run as running
+from ckcv_ray.runs.run import assess, never, run_job, run_work
+from ckcv_ray.runs.scored import Scored, rank_entries
 from ckcv_ray.study.problem import Problem
 
 SERIAL = Execution("serial")
@@ -126,12 +132,12 @@ def test_a_large_folder_is_passed_over_and_the_oldest_are_counted(
     for age in range(4):
         run(tmp_path / f"run-{age}", HELD.replace(seed=age))
         os.utime(tmp_path / f"run-{age}" / "manifest.json", (1e9 - age, 1e9 - age))
-    monkeypatch.setattr(before, "MAX_LOOKED_AT", 2)
+    monkeypatch.setattr(running, "MAX_LOOKED_AT", 2)
     result = run(tmp_path / "last", HELD.replace(seed=9))
     assert {name for name, _, _ in find(result)} == {"run-0", "run-1"}
     assert "unread 2 older runs: not known is whether these rows were judged there" in say(result)
-    monkeypatch.setattr(before, "MAX_ROWS_THERE", 79)
-    found = before.find_before(Problem.of(HELD, TASK), str(tmp_path / "new"))
+    monkeypatch.setattr(running, "MAX_ROWS_THERE", 79)
+    found = running.find_before(Problem.of(HELD, TASK), str(tmp_path / "new"))
     assert found["passed_over"]["last"] == "it has 80 rows, and at most 79 are looked at"
 
 
@@ -153,3 +159,124 @@ def test_a_prefix_of_a_store_is_a_parent_folder(memory: Any) -> None:
         run_job(Job(HELD.replace(seed=6), TASK, f"s3://{BUCKET}/runs/stopped"), SERIAL, stop=lambda: True)
     second = run(f"s3://{BUCKET}/runs/second", HELD.replace(seed=1))
     assert find(second) == [("first", True, share(first, second))]
+
+
+# A first look: what was finished in time, of rows that the run learns from, as a procedure shows it
+
+
+STUDY = Study.of(learner="naive_bayes,tree,linear", k=(3,), n_splits=2)
+CLOUDS = blobs(120)
+
+
+class Time:
+    """A clock that goes on by what fits take, in this process: seconds of each path, in their order."""
+
+    def __init__(self, *seconds: float) -> None:
+        self.now, self.seconds, self.asked = 0.0, seconds, list[tuple[int, int]]()
+
+    def compute(
+        self, learner: Any, timeout: float, function: Any, inputs: Any, units: Any, seconds: float
+    ) -> Any:
+        ((path, _),), split = units[0].paths, units[0].split
+        self.asked.append((split, path))
+        self.now += min(self.seconds[path], seconds)
+        if self.seconds[path] > seconds:
+            raise LostError("it did not answer in time")
+        return function(inputs, units)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Time]:
+    def make(*seconds: float) -> Time:
+        time = Time(*seconds)
+        monkeypatch.setattr(running, "monotonic", lambda: time.now)
+        monkeypatch.setattr(running, "compute_apart", time.compute)
+        monkeypatch.setattr(running, "warm_up", lambda inputs: None)
+        return time
+
+    return make
+
+
+def look(study: Study = STUDY, task: Task = CLOUDS) -> Scored:
+    return cast(Scored, run_work(running.look(study, Problem.of(study, task), 30.0, None, never), SERIAL))
+
+
+def list_values(result: Any) -> list[Any]:
+    """Learners and settings, with the score on each split."""
+    return [(e.name, *result.of_splits(e, result.scores[0])) for e in result.entries]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "kept", "n_splits"),
+    [
+        ((2, 4, 4), ["naive_bayes", "tree", "linear"], 3),
+        ((20, 1, 1), ["tree", "linear"], 5),  # each has its share
+        ((99, 99, 7), ["linear"], 1),
+    ],
+)
+def test_time_decides_how_much_is_shown_and_each_figure_is_that_of_the_procedure(
+    seconds: tuple[float, ...], kept: list[str], n_splits: int, clock: Callable[..., Time]
+) -> None:
+    time = clock(*seconds)
+    found = look()
+    assert list(found.problem.learners) == kept
+    assert found.computed.n_splits == n_splits
+    assert time.now <= 30
+    assert list_values(found) == list_values(assess(found.study, found.task))
+
+
+def test_what_was_begun_in_a_split_that_did_not_end_is_not_shown(clock: Callable[..., Time]) -> None:
+    time = clock(1, 1, 1)
+
+    def slower(*given: Any, **more: Any) -> Any:
+        time.seconds = (1, 1, 99) if len(time.asked) > 7 else time.seconds
+        return time.compute(*given, **more)
+
+    running.compute_apart = slower  # undone with the clock
+    found = look()
+    assert time.asked[-1] == (2, 2)
+    assert (found.computed.n_splits, len(found.problem.learners)) == (2, 3)
+
+
+@pytest.mark.parametrize(("n", "cure"), [(120, "allow more time"), (3200, "--rows 1000")])
+def test_where_nothing_is_finished_it_says_so(n: int, cure: str, clock: Callable[..., Time]) -> None:
+    clock(99, 99, 99)
+    with pytest.raises(RunError, match=f"^nothing finished in 30 s: {cure}$"):
+        look(task=blobs(n))
+
+
+def test_fewer_rows_are_among_more() -> None:
+    problem = Problem.of(STUDY, CLOUDS)
+    taken = [{*map(tuple, running.take_rows(problem, rows).X)} for rows in (20, 40, None)]
+    assert [len(rows) for rows in taken] == [20, 40, 60]
+    assert taken[0] < taken[1] < taken[2] == {*map(tuple, problem.task.X)}
+
+
+def test_what_is_expected_are_the_bounds_on_as_many_wrong_rows() -> None:
+    study = STUDY.replace(claim="refit,recall,auc", holdout_share=0.5)
+    problem = Problem.of(study, CLOUDS)
+    error, *recalls = expect_claims(problem, [0.1, 0.2])
+    n = np.bincount(problem.task.y).tolist()  # as many are held out
+    wrong = [round(0.1 * n[0]), round(0.2 * n[1])]
+    assert (error.errors, error.rows) == (sum(wrong), 60)
+    assert error.bound == clopper_pearson(sum(wrong), 60, 0.05 / 3)
+    assert [(claim.label, claim.errors, claim.rows) for claim in recalls] == [
+        *zip((-1, 1), wrong, n, strict=True)
+    ]
+    assert [claim.bound for claim in recalls] == [*map(clopper_pearson, wrong, n, (0.05 / 6, 0.05 / 6))]
+    assert error.gate is not None
+    assert error.gate.passed
+
+
+def test_numbers_are_compared_by_the_clipped_error(clock: Callable[..., Time]) -> None:
+    clock(1, 1)
+    X = np.random.default_rng(0).normal(size=(120, 3))
+    task = Task.of(X, X[:, 0] + 5, numbers=True)
+    study = Study.of(learner="forest_regressor,ridge", clip=2, k=(3,), n_splits=2)
+    found = look(study, task)
+    (score,), problem = found.scores, Problem.of(study, task)
+    (best, figures), _ = rank_entries(found, score)
+    assert (best.learner, score.name) == ("ridge", "clipped:2.0")
+    assert figures.mean < 0.1 < running.score_constant(problem, score) < 2
+    (claim,) = running.expect_run(found, problem)
+    assert figures.mean / 2 < (claim.bound or 1.0) < 0.2

@@ -25,7 +25,6 @@ from sklearn.metrics import (
 from sklearn.model_selection import _validation, permutation_test_score
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
-from sklearn.tree import DecisionTreeRegressor
 
 from ckcv_ray import evaluate, load_scores, verify
 from ckcv_ray.core.schedule import Stage
@@ -95,11 +94,9 @@ def predict_all(model, A, y, train, losses):
         eps = np.finfo(float).eps
         return -np.log(np.clip(fitted.predict_proba(A)[:, y].T, eps, 1 - eps))
     predicted = fitted.predict(A)
-    return {
-        "zero": lambda: y[:, None] != predicted[None, :],
-        "square": lambda: (y[:, None] - predicted[None, :]) ** 2,
-        "absolute": lambda: np.abs(y[:, None] - predicted[None, :]),
-    }[losses]().astype(float)
+    if "zero" in losses:
+        return (y[:, None] != predicted[None, :]).astype(float)
+    return (y[:, None] - predicted[None, :]) ** 2
 
 
 @pytest.mark.parametrize(
@@ -109,7 +106,6 @@ def predict_all(model, A, y, train, losses):
         ("classes", "accuracy", "zero", KNeighborsClassifier(1)),
         ("classes", "log_loss", "log", GaussianNB(var_smoothing=0.1)),
         ("numbers", "squared", "square", Ridge()),
-        ("numbers", "absolute", "absolute", DecisionTreeRegressor(random_state=0)),
     ],
 )
 @pytest.mark.parametrize("rows", [slice(None), slice(0, 24)])
@@ -141,16 +137,15 @@ def test_the_optimism_is_that_of_harrell(table):
         assert result.figures(result.entries[0], one).mean == pytest.approx(expected, rel=1e-12, abs=1e-14)
 
 
-@pytest.mark.parametrize("resampling", ["bootstrap632:5", "bootstrap632plus:5", "optimism:5"])
+@pytest.mark.parametrize("resampling", ["bootstrap632plus:5", "optimism:5"])
 def test_an_estimate_that_combines_splits_has_no_deviation_and_no_test(resampling, tmp_path):
-    measure = "zero_one,log_loss" if "plus" in resampling else "zero_one,auc"
-    options = {"learner": "naive_bayes,constant", "measure": measure, "execution": SERIAL}
+    options = {"learner": "naive_bayes,constant", "measure": "zero_one,log_loss", "execution": SERIAL}
     result = evaluate(X, Y, tmp_path / "run", resampling=resampling, **options)
     for entry, one in product(result.entries, result.scores):
         assert np.isnan(result.figures(entry, one)[1:3]).all()
     assert result.complete
     assert not compare_entries(result, result.scores[0])
-    assert result.study.resampling.note in " ".join(result.summary().split())
+    assert result.study.resampling.note in unwrap(result.summary())
     assert verify(tmp_path / "run", rerun=True, execution=SERIAL).ok
 
 
@@ -164,13 +159,10 @@ def test_an_estimate_is_incomplete_if_any_of_its_splits_is():
     assert (found.missing, found.undefined, isnan(found.mean)) == (0, 1, True)
 
 
-@pytest.mark.parametrize(
-    ("resampling", "more"),
-    [("kfold:4", {}), ("repeated_kfold:3x2", {}), ("nested:3:2", {"select_by": "zero_one"})],
-)
-def test_stratified_groups_stay_whole_and_share_classes(resampling, more):
+@pytest.mark.parametrize("resampling", ["repeated_kfold:3x2", "nested:3:2"])
+def test_stratified_groups_stay_whole_and_share_classes(resampling):
     groups = np.random.default_rng(0).integers(0, 30, len(Y))
-    options = {"learner": "naive_bayes", "execution": SERIAL, "resampling": resampling, **more}
+    options = {"learner": "naive_bayes", "execution": SERIAL, "resampling": resampling}
     result = evaluate(X, Y, groups=groups, stratify=True, **options)
     assert result.complete
     for size, part in enumerate(result.problem.sizes):
@@ -220,8 +212,6 @@ def test_a_single_split_has_the_exact_interval_of_its_rows():
     assert interval(result) == pytest.approx((low, high), rel=1e-12)
     wrong = result.interval(result.entries[0], result.scores[1])
     assert wrong == pytest.approx((1 - high, 1 - low), rel=1e-12)
-    assert "Clopper-Pearson around the share of the scored rows, exact" in unwrap(result.summary())
-    assert "They may fail more often" not in result.summary()
 
 
 NEAR = {"learner": "neighbors", "param": {"n_neighbors": [1, 3, 9, 27]}, "execution": SERIAL}
@@ -261,33 +251,23 @@ def test_bbc_is_that_of_tsamardinos(refit, tmp_path):
     assert all(isnan(limit) for entry, _ in rest for limit in result.interval(entry, result.scores[0]))
     assert load_scores(tmp_path / "run").to_json() == result.to_json()
     assert verify(tmp_path / "run").ok
-    assert "chosen again in each of 1,000 bootstrap draws" in unwrap(result.summary())
 
 
 def test_bbc_of_lines_that_fail_is_of_the_others_and_of_none_if_all_do():
-    few = {**NEAR, "param": {"n_neighbors": [1, 40, 3]}}
-    result = evaluate(X[:45], Y[:45], **few, **ASKED, measure="accuracy")
+    result = evaluate(X[:45], Y[:45], **NEAR | {"param": {"n_neighbors": [1, 40, 3]}}, **ASKED)
     failed = [not entry.known.any() for entry in result.entries]
     assert sum(failed) == 1
-    assert np.array_equal(np.isnan(result.computed.row_values["accuracy"]).all(axis=0), failed)
     best, _ = rank_entries(result, result.scores[0])[0]
     assert all(0 <= limit <= 1 for limit in result.interval(best, result.scores[0]))
-    none = evaluate(X[:30], Y[:30], **{**NEAR, "param": {"n_neighbors": [40, 50]}}, **ASKED)
+    none = evaluate(X[:30], Y[:30], **NEAR | {"param": {"n_neighbors": [40, 50]}}, **ASKED)
     assert all(isnan(limit) for entry in none.entries for limit in none.interval(entry, none.scores[0]))
 
 
-@pytest.mark.parametrize(
-    ("options", "name", "words"),
-    [
-        ({}, "bbc", "interval=bbc: evaluate with interval=bbc"),
-        ({"measure": "auc", "resampling": "holdout:0.3"}, "", "this study has no interval: name one"),
-        ({"measure": "auc", "resampling": "holdout:0.3"}, "clopper_pearson", "not for holdout and auc"),
-    ],
-)
-def test_an_interval_that_was_not_asked_for_is_refused(options, name, words):
-    result = evaluate(X, Y, **{"resampling": "kfold:3", **BAYES} | options)
-    with pytest.raises(InputError, match=words):
-        interval(result, name)
+def test_an_interval_that_was_not_asked_for_is_refused():
+    result = evaluate(X, Y, resampling="holdout:0.3", measure="auc", **BAYES)
+    for name, said in (("", "no interval: name one"), ("clopper_pearson", "not for holdout and auc")):
+        with pytest.raises(InputError, match=said):
+            interval(result, name)
 
 
 def test_predictions_of_other_rows_are_refused(tmp_path):
@@ -302,13 +282,10 @@ def test_an_interval_is_shown_as_approximate_wherever_it_is(tmp_path):
     options = {"resampling": "kfold:4", "measure": "accuracy,log_loss", **BAYES}
     plain = evaluate(X, Y, **options)
     result = evaluate(X, Y, tmp_path / "run", interval="corrected_t", **options)
-    assert result.run_id != plain.run_id
-    assert "approximate" not in plain.summary()
     low, high = interval(result)
     assert "Approximate 95 % intervals: corrected t" in result.summary(details=True)
+    assert "approximate" not in plain.summary()
     assert interval(plain, "corrected_t") == (low, high)
-    shown = result.to_json()["entries"][0]["scores"]["accuracy"]["approximate_interval"]
-    assert shown == {"name": "corrected_t", "level": 0.95, "low": low, "high": high}
     assert f"{low:.4f}" in make_page(tmp_path / "run")
     assert not verify(tmp_path / "run").differences
 
@@ -320,7 +297,7 @@ def test_scores_that_mislead_are_named():
         asked = {"learner": "ridge", "resampling": "kfold:5", "execution": SERIAL} | options
         return unwrap(evaluate(inputs, y, **asked).summary())
 
-    assert "CAUTION" not in say(measure="rmse,mape") + say(measure="r2", resampling="kfold:2")
+    assert "CAUTION" not in say(measure="rmse,mape")
     said = say(np.where(np.arange(60) < 2, 0.0, values), measure="mape,r2")
     assert "mape divides by the target, which is 0 in 2 rows" in said
     assert "r2: a split is compared with the mean of the rows that it scores, 12 in the smallest" in said
@@ -362,7 +339,6 @@ def ask_sklearn(monkeypatch, result, estimator, scoring, groups=None):
     ("options", "scoring"),
     [
         ({"measure": "accuracy"}, "accuracy"),
-        ({"measure": "log_loss,auc"}, "neg_log_loss"),
         ({"measure": "auc", "resampling": "kfold:4", "stratify": True}, "roc_auc"),
         ({"measure": "accuracy", "groups": GROUPS}, "accuracy"),
         ({"learner": "linear_regression", "y": CLOUD[:, 0] + CLOUD[:, 1]}, "neg_root_mean_squared_error"),
@@ -394,4 +370,4 @@ def test_a_permutation_without_a_mean_counts_as_good():
     assert test.undefined == np.isnan(means).sum() > 0
     assert test.as_good == np.sum(np.array(means) >= 1.0)
     assert test.p == (1 + test.undefined + test.as_good) / 31
-    assert "without a mean count as if they were" in " ".join(result.summary().split())
+    assert "without a mean count as if they were" in unwrap(result.summary())

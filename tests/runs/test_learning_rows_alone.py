@@ -20,13 +20,11 @@ SMALL = {"k": 3, "n_splits": 3}
 KINDS = {  # what the columns of a table hold
     "numbers": ("number", "number"),
     "gaps": ("number", "gaps"),
-    "categories": ("number", "category", "category"),
     "all": ("gaps", "category", "date"),
 }
 STUDIES = {  # the kind of table, and options
     "svm": ("numbers", {"C": (0.1, 10.0), "gamma": (0.1, 1.0)}),
     "linear": ("gaps", {"learner": "linear", "holdout_share": 0.33, "claim": "vote,refit"}),
-    "neighbors": ("categories", {"learner": "neighbors"}),
     "several": ("all", {"learner": "naive_bayes,svm", "C": (0.1, 10.0), "gamma": (0.1, 1.0)}),
     "ordinal": ("all", {"learner": "linear,tree", "encode": "ordinal", "rare": 0.1}),
     "target": ("all", {"learner": "linear,tree", "encode": "target"}),

@@ -133,18 +133,6 @@ def test_an_interval_is_as_wide_as_its_claim_says(finished):
         result.predict_interval(X, by="random", seed=1)
 
 
-def test_every_rule_but_the_majority_predicts(finished):
-    result = load_run(finished("holdout of numbers"))
-    for by in ("auto", "refit", "full", "random"):
-        assert result.predict(X[:5], by=by).shape == (5,)
-    assert result.claim_for(result.rule("full")).endswith("that did not see the held-out rows")
-    single = result.predictions(X[:5], result.rule("member:1"))
-    assert single.label.tolist() == predict_numbers(result.ensemble.members[1].model, X[:5]).tolist()
-    assert np.isnan([single.share, single.score]).all()
-    with pytest.raises(InputError, match="by=vote is a majority of classes"):
-        result.predict(X[:5], by="vote")
-
-
 def test_what_is_for_classes_refuses_a_run_of_numbers(finished, tmp_path):
     folder = finished("holdout of numbers")
     table = pa.table({f"x{i}": X[:, i] for i in range(3)} | {"target": Y})

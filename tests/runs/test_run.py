@@ -1,4 +1,4 @@
-"""Runs, alone, side by side and on disk: made only once, taken up, tried again and read back."""
+"""Runs, alone, side by side and on disk: made only once, taken up, tried again, and what they say."""
 
 import json
 from collections import Counter
@@ -9,24 +9,26 @@ from typing import Any
 from unittest.mock import Mock
 
 import numpy as np
+import pandas as pd
 import pytest
 from alike import SMALL, STUDIES, breaking, same
 from conftest import blobs, snapshot
 from doubles import Failing, k_of, run_with
 from finished import SERIAL
+from sklearn.metrics import accuracy_score, r2_score
 
-from ckcv_ray import Execution, InputError, Job, RunError, TestRows, load_run, run
+from ckcv_ray import Execution, InputError, Job, Result, RunError, Study, Task, TestRows, load_run, run
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.engine import backend, forecast, queue
 from ckcv_ray.engine.backend import SerialBackend
 from ckcv_ray.engine.evaluate import WARM_ROWS
 from ckcv_ray.errors import StoreError
 from ckcv_ray.learners.svm import trainer
+from ckcv_ray.reports.facts import list_edges
 from ckcv_ray.runs.finished import measure, reopen
 from ckcv_ray.runs.run import run_job, run_many
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.study.problem import Problem
-from ckcv_ray.tables.task import Task
 
 # What is made once
 
@@ -90,14 +92,6 @@ def test_a_run_that_was_stopped_goes_on_where_it_was(
     assert same(result, whole)
     for name in ("evaluations", "fits"):
         assert result.execution[name] == whole.execution[name]
-
-
-def test_every_argument_that_is_an_array_is_left_as_it_was() -> None:
-    X, y = blobs(60).X.copy(), blobs(60).labelled(blobs(60).y)
-    X.flags.writeable = y.flags.writeable = False
-    before = X.tobytes(), y.tobytes()
-    assert same(run(SMALL, X, y, execution=SERIAL), run(SMALL, np.array(X), np.array(y), execution=SERIAL))
-    assert (X.tobytes(), y.tobytes()) == before
 
 
 def list_jobs(folder: Path) -> list[Job]:
@@ -319,3 +313,72 @@ def test_test_rows_are_measured_for_every_reported_k() -> None:
     vote = (labels == 1).sum(axis=0) * 2 > 5
     assert messages["vote_error"] == np.mean(vote != rows.y)
     assert measure(result.ensemble, None, {}) is None
+
+
+# What a result says
+
+
+def compute(study: Study = SMALL, task: Task | None = None) -> Result:
+    return run_job(Job(study, task or blobs(60)), SERIAL)
+
+
+def test_the_error_is_the_mean_over_splits_of_what_members_do_on_their_estimate_sets() -> None:
+    """Estimated, where the bounds are proven: it lies below each of them."""
+    result = compute()
+    problem, rates = result.problem, list[float]()
+    (size,) = (j for j, size in enumerate(problem.sizes) if size.holds(result.k))
+    for member in result.ensemble.members:
+        _, score = problem.rows(Stage.REFIT, size, member.split)
+        rates.append(np.mean(member.model.predict(result.task.X[score]).label != result.task.y[score]))
+    assert result.certificate.error == pytest.approx(np.mean(rates), rel=1e-12)
+    assert result.certificate.error == result.to_json()["error"]
+    assert 0 < result.certificate.error < result.l_ee < result.proven
+
+
+def test_every_fold_size_has_one_row_with_its_own_best_where_it_is_reported() -> None:
+    result = compute(SMALL.replace(k=(3, 4, 5, 40, 41), report_k=41))
+    rows = {row["k_first"]: row for row in result.to_json()["per_k"]}
+    places = {k: (row["k_last"], row["n_select"]) for k, row in rows.items()}
+    assert places == {3: (3, 20), 4: (4, 15), 5: (5, 12), 40: (41, 1)}
+    shown = {k for k, row in rows.items() if row["setting"] is not None}
+    assert shown == {result.k, 40}
+    assert (rows[result.k]["state"], rows[result.k]["setting"]) == ("winner", result.setting)
+    assert all(row["lower_bound"] <= (row["l_ms"] or 1) for row in rows.values())
+
+
+def test_a_winner_on_the_edge_of_a_grid_is_pointed_out() -> None:
+    inner = compute(SMALL.replace(C=(1e-3, 1.0, 1e6), gamma=0.1, seed=1))
+    outer = compute(SMALL.replace(C=(1e-3, 1e-2), gamma=0.1))
+    assert inner.setting["C"] == 1.0
+    assert list_edges(inner.problem, inner.setting) == []  # nor on that of a grid of one value
+    (said,) = list_edges(outer.problem, outer.setting)
+    assert said.startswith(
+        f"C = {outer.setting['C']:g} is on the edge of its grid: on new rows, none of these"
+    )
+    assert said in outer.summary(details=True)
+
+
+LABELS = {"markup": ("<script>alert(1)</script>", '"it\'s" & <b>'), "truth": (False, True)}
+
+
+@pytest.mark.parametrize("labels", LABELS.values(), ids=LABELS)
+def test_labels_of_any_kind_are_told_as_they_are_and_are_no_markup(labels: tuple[Any, Any]) -> None:
+    task = blobs(60)
+    result = compute(task=Task.of(task.X, np.array(labels)[task.y]))
+    assert all(f"{label!r} " in result.summary(details=True) for label in result.task.classes)
+    assert set(result.predict(task.X).tolist()) == set(labels)
+    assert "<script" not in result._repr_html_()
+
+
+def test_a_score_is_that_of_scikit_learn() -> None:
+    rows, new = blobs(90), blobs(40, seed=4)
+    result = run(SMALL.replace(certify="holdout"), rows.X, np.array(["no", "yes"])[rows.y])
+    y = pd.Series(np.array(["no", "yes"])[new.y], dtype="category")
+    for by in ("auto", "vote", "full"):
+        assert result.score(new.X, y, by) == accuracy_score(y, result.predict(new.X, by)) < 1
+    with pytest.raises(InputError, match=r"holds '(no|yes)[?]': the labels are 'no'"):
+        result.score(new.X, y.astype(str) + "?")
+    ridge = Study.of(learner="ridge", k=3, n_splits=2, clip=4.0)
+    result = run(ridge, rows.X, rows.X @ (1, 2) + rows.y)
+    y = new.X @ (1, 2) + new.y
+    assert result.score(new.X, y) == pytest.approx(r2_score(y, result.predict(new.X)), abs=1e-15)

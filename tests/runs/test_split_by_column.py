@@ -11,7 +11,7 @@ from conftest import call
 from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import parquet
-from sklearn.model_selection import PredefinedSplit, TimeSeriesSplit
+from sklearn.model_selection import PredefinedSplit
 
 from ckcv_ray import (
     Certified,
@@ -89,15 +89,6 @@ def test_what_is_earlier_than_a_gap_and_of_other_groups_is_fitted_on(data, n, ti
         return
     found = make_splits(frame, patients, resampling=f"time:{times}", time="when", gap=gap)
     assert [(split.train.tolist(), split.estimate.tolist()) for split in found] == expected
-
-
-@given(st.permutations(range(20)), st.integers(2, 6))
-def test_different_times_are_divided_as_by_scikit_learn(order, times):
-    frame, by_time = pd.DataFrame({"when": order, "x": np.arange(20) % 3}), np.argsort(order)
-    splits = make_splits(frame, resampling=f"time:{times}", time="when")
-    for split, (train, scored) in zip(splits, TimeSeriesSplit(times).split(order), strict=True):
-        assert np.array_equal(split.train, np.sort(by_time[train]))
-        assert np.array_equal(split.estimate, np.sort(by_time[scored]))
 
 
 @given(st.lists(st.integers(0, 4), min_size=10, max_size=40).filter(lambda folds: len(set(folds)) > 1))
@@ -182,6 +173,8 @@ def test_a_task_and_its_study_name_the_same_column():
         task = Task.of(FRAME, Y, split_by=column)
         with pytest.raises(InputError, match=f"read the task with split_by={study.resampling.column!r}"):
             Problem.of(study, task)
+    with pytest.raises(InputError, match="read the task with split_by='site'"):
+        Problem.of(make("site=B")[0], Task.from_table(TABLE, Roles("outcome", None, APART)))
     with pytest.raises(InputError, match="a nested resampling is made of two that are drawn"):
         NestedSplits(ColumnFolds("site"), KFold(3))
 
@@ -234,13 +227,9 @@ def test_the_rows_that_meet_it_certify_and_their_column_is_not_learned_from(
     assert result.task.features == ("a", "b")
     first, n = result.claims[0], int(held.sum())
     assert (first.rows, first.bound) == (n, clopper_pearson(first.errors, n, 0.05))
-    column = result.study.column
-    assert f"Assuming that the {n} rows with {column} " in first.statement
+    assert f"Assuming that the {n} rows with {result.study.column} " in first.statement
     assert "the condition was named before anything of them was seen, with probability" in first.statement
-    assert "over the drawing of such rows" in first.statement
-    again = load_run(tmp_path / "run")
-    assert (again.problem.run_id, again.certificate) == (result.problem.run_id, result.certificate)
-    assert again.problem.held.tolist() == result.problem.held.tolist()
+    assert load_run(tmp_path / "run").problem.held.tolist() == result.problem.held.tolist()
     assert verify(tmp_path / "run", rerun=True, execution=SERIAL).differences == []
 
 
@@ -259,20 +248,11 @@ def test_unlike_probabilities_are_bounded_on_average() -> None:
     assert max(miss(last, True) for last in grid) > delta
 
 
-def test_the_order_of_the_table_has_no_part_in_it() -> None:
-    order = np.random.default_rng(1).permutation(H)
-    first, second = run("site=B", claim="refit,auc"), run("site=B", TABLE.take(order), claim="refit,auc")
-    assert sorted(order[second.problem.held].tolist()) == first.problem.held.tolist()
-    assert first.claims[0].rows == second.claims[0].rows
-
-
 def test_losses_of_groups_are_bounded_whatever_their_order() -> None:
     """More than thirty groups, of which an order that was drawn would be bet upon."""
     table = TABLE.set_column(2, "site", pa.array(np.where(np.arange(H) < 80, "A", "B")))
     result = run("site=B", table, group="patient")
-    rows = result.judged
-    losses, units = rows["loss"].to_numpy(), np.unique(rows["unit"].to_numpy(), return_inverse=True)[1]
-    shares = np.bincount(units, losses) / np.bincount(units)
+    shares = result.judged.to_pandas().groupby("unit")["loss"].mean().to_numpy()
     assert len(shares) == 40
     assert result.claims[0].bound == pytest.approx(bound_by_optimised_bet(shares, 0.05), abs=1e-9)
     assert "40 groups with site = 'B' are independent draws of one source" in result.claims[0].statement
@@ -315,12 +295,3 @@ def test_what_cannot_be_held_out_is_refused_with_its_cure(
 ) -> None:
     with pytest.raises(InputError, match=said):
         Problem.of(*make(where, **asked))
-
-
-def test_a_task_that_was_read_without_the_column_is_refused() -> None:
-    study, _ = make("site=B")
-    with pytest.raises(InputError, match="read the task with split_by='site'"):
-        Problem.of(study, Task.from_table(TABLE, Roles("outcome", None, APART)))
-    paper = Study.of(learner="linear", k=(3,), n_splits=3, certify="paper")
-    with pytest.raises(InputError, match="read the task with split_by=None"):
-        Problem.of(paper, make("site=B")[1])

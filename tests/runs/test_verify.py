@@ -124,18 +124,6 @@ def models_of(change: Callable[[Any, Models], Models], environment: str = "") ->
     return edit
 
 
-def other_scores(problem: Any, models: Models) -> Models:
-    """A refit that classifies every row as before, by scores that are half as large."""
-
-    def halve(model: Any) -> Any:
-        changed = replace(model, dual_coef=(model.dual_coef[0] / 2,), offset=model.offset / 2)
-        X = problem.every_row.X
-        assert np.array_equal(changed.predict(X).label, model.predict(X).label)
-        return changed
-
-    return replace(models, refit=of_single(models.refit, halve))
-
-
 def fewer_references(problem: Any, models: Models) -> Models:
     return replace(models, references=None)
 
@@ -282,9 +270,6 @@ CASES = {
     "the model of all rows": Case("held vote", models_of(seen_all), DIFFERS, "model refit: " + FORGED),
     "the model of all rows, elsewhere": Case(
         "held auc", models_of(seen_all, ANOTHER), ELSEWHERE, "model refit: " + FORGED
-    ),
-    "scores alone": Case(
-        "held", models_of(other_scores), DIFFERS, "its content differs: it predicts 0 of 60 rows otherwise"
     ),
     "no references": Case(
         "held better", models_of(fewer_references), DIFFERS, "there are 0 models to compare with, and"
