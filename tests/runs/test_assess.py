@@ -7,6 +7,7 @@ from itertools import pairwise, product
 import numpy as np
 import pyarrow as pa
 import pytest
+from alike import pairs
 from conftest import unwrap
 from scipy.stats import beta, t
 from sklearn.base import clone
@@ -21,14 +22,13 @@ from sklearn.preprocessing import StandardScaler
 from ckcv_ray import Execution, Procedure, StoreError, evaluate
 from ckcv_ray.core.bounds.paired import compare_scores
 from ckcv_ray.core.resampling.base import Splits
-from ckcv_ray.core.schedule import Stage
 from ckcv_ray.core.selection import select_settings
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.sklearn.paths import fit_model
 from ckcv_ray.runs.finished import load_scores
 from ckcv_ray.runs.scored import compare_entries, explain_no_bound
 from ckcv_ray.storage.folder import RunFolder
-from ckcv_ray.study.problem import INNER, OUTER, Problem
+from ckcv_ray.study.problem import INNER, Problem
 from ckcv_ray.tables.task import Task
 
 SERIAL = Execution("serial")
@@ -36,12 +36,6 @@ RESAMPLINGS = ["kfold:3:last", "drawn_folds:4", "time:3:2", "subsampling:6:0.25"
 X, Y = load_breast_cancer(return_X_y=True)
 X, Y = X[::6], Y[::6]
 TASK = Task.of(X, Y)
-
-
-def pairs(procedure, task=TASK, size=OUTER):
-    """The splits of a procedure as scikit-learn takes them."""
-    problem = Problem.of(procedure, task)
-    return [problem.rows(Stage.SELECT, size, number) for number in range(problem.sizes[size].n_splits)]
 
 
 def sklearn_linear(C=1.0):
@@ -58,7 +52,7 @@ def check_scores(estimator, X, y, scorers, **options):
     result = evaluate(X, y, learner=estimator, measure=measures, execution=SERIAL, **options)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        splits = pairs(result.study, Task.of(X, y))
+        splits = pairs(result.problem)
         found = cross_validate(estimator, X, y, cv=splits, scoring=scorers)
     for score, name in zip(result.scores, scorers, strict=True):
         sign = -1 if name.startswith("neg_") else 1
@@ -85,7 +79,7 @@ def test_a_nested_selection_is_that_of_grid_search(select):
     by = {"measure": "accuracy", "select_by": "accuracy", "select": select}
     result = evaluate(X, Y, execution=SERIAL, **study, **by)
     problem = result.problem
-    outer, inner = pairs(problem.asked), pairs(problem.asked, size=INNER)
+    outer, inner = pairs(problem), pairs(problem, INNER)
     scores = np.array([[score_linear(C, *split) for split in inner] for C in costs])
     means = np.array([scores[:, a:b].mean(axis=1) for a, b in pairwise(problem.starts)])
     if select == "one":
@@ -99,9 +93,8 @@ def test_a_nested_selection_is_that_of_grid_search(select):
 
 def test_inner_splits_divide_the_training_sets():
     for text in ("nested_halves:5", "nested:3:4"):
-        procedure = Procedure.of(resampling=text, select_by="zero_one")
-        outer, inner = pairs(procedure), pairs(procedure, size=INNER)
-        starts = Problem.of(procedure, TASK).starts.tolist()
+        problem = Problem.of(Procedure.of(resampling=text, select_by="zero_one"), TASK)
+        outer, inner, starts = pairs(problem), pairs(problem, INNER), problem.starts.tolist()
         for (train, _), (a, b) in zip(outer, pairwise(starts), strict=True):
             assert all(np.array_equal(np.sort(np.concatenate(split)), train) for split in inner[a:b])
 
@@ -158,14 +151,14 @@ def test_pooled_figures_and_bounds_come_from_all_rows():
     predicted = np.empty(len(Y), int)
     from sklearn.metrics import f1_score
 
-    for train, scored in pairs(result.study):
+    for train, scored in pairs(result.problem):
         model = result.problem.learner.trainer.prepare(TASK, train, scored).fit(0, 1).model(0)
         predicted[scored] = model.predict(X[scored]).label
     error, f1 = (result.figures(entry, score) for score in result.scores)
     assert error.pooled == pytest.approx(np.mean(predicted != Y), abs=0)
     assert f1.pooled == pytest.approx(f1_score(Y, predicted))
     rates = result.of_splits(entry, result.scores[0])
-    rows = [len(scored) for _, scored in pairs(result.study)]
+    rows = [len(scored) for _, scored in pairs(result.problem)]
     for bound, rate, n in zip(result.bounds(entry, result.scores[0]), rates, rows, strict=True):
         assert bound == pytest.approx(beta.ppf(0.95, round(rate * n) + 1, n - round(rate * n)))
     assert np.isnan(result.bounds(entry, result.scores[1])).all()
@@ -235,7 +228,7 @@ def test_a_function_may_measure_and_select(tmp_path):
     result = evaluate(X, Y, tmp_path / "run", SERIAL, **options)
     (entry,) = result.entries
     costs = result.of_splits(entry, result.scores[0])
-    for (train, scored), found, setting in zip(pairs(result.study), costs, entry.settings, strict=True):
+    for (train, scored), found, setting in zip(pairs(result.problem), costs, entry.settings, strict=True):
         model, _ = fit_model(result.problem.learner, TASK, train, setting)
         assert found == cost(Y[scored], model.predict(X[scored]).label)
     assert same(load_scores(tmp_path / "run"), result)
@@ -335,8 +328,7 @@ def test_a_row_of_a_class_that_was_not_learned_is_wrong():
     result = evaluate(ROWS, SINGLE, execution=SERIAL, **options)
     (entry,), estimator = result.entries, make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
     expected = []
-    for number in range(4):
-        train, scored = result.problem.rows(Stage.SELECT, OUTER, number)
+    for train, scored in pairs(result.problem):
         fitted = clone(estimator).fit(ROWS[train], SINGLE[train])
         shares = np.zeros((len(scored), 3))
         shares[:, np.searchsorted(["a", "b", "c"], fitted.classes_)] = fitted.predict_proba(ROWS[scored])

@@ -46,7 +46,6 @@ KINDS |= {
     "old": (HELD, Task.of(LEARNED.select(["noise"]), Y)),
     "drawn": (SMALL, Task.of(AB, Y)),
     "grouped": (HELD, Task.of(AB, Y, groups=np.arange(120) // 3)),
-    "words": (HELD, Task.of(AB, np.where(Y == "ill", "yes", "no"))),
     "another target": (HELD, Task.from_table(AB.append_column("outcome", LEARNED["y"]), Roles("outcome"))),
 }
 SCORED |= {
@@ -273,7 +272,6 @@ def test_what_does_not_suit_is_refused_in_a_sentence(runs: Runs) -> None:
         ({}, "either the folder of another run, or predictions=COLUMN"),
         ({"reference": runs("of numbers")}, "predicts numbers: what is compared are classes"),
         ({"reference": runs("another target")}, "compare runs that predict the same column"),
-        ({"reference": runs("words")}, "words'.*holds 'ill'.*the labels are 'no' and 'yes'"),
         ({"reference": runs("grouped")}, "made with groups .*say which of the judged rows belong together"),
         ({"reference": old, "ledger": old / "ledger.json"}, "is in a run folder"),
     ]

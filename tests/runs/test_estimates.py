@@ -5,6 +5,7 @@ from math import isnan, sqrt
 
 import numpy as np
 import pytest
+from alike import pairs
 from conftest import unwrap
 from finished import SERIAL
 from forgery import column, rewrite
@@ -27,7 +28,6 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 
 from ckcv_ray import evaluate, load_scores, verify
-from ckcv_ray.core.schedule import Stage
 from ckcv_ray.errors import InputError, StoreError
 from ckcv_ray.reports.render import make_page
 from ckcv_ray.runs.scored import compare_entries, judge_by_permutations, rank_entries
@@ -57,11 +57,6 @@ def score(table, measure, train, scored):
     return measures[measure](y[scored], fitted.predict(A[scored]), shares)
 
 
-def draws(result, times):
-    """The rows of each bootstrap draw."""
-    return [result.problem.rows(Stage.SELECT, OUTER, number)[0] for number in range(times)]
-
-
 def compute(table, resampling, **options):
     A, y, model, measures = TABLES[table]
     return evaluate(
@@ -72,7 +67,7 @@ def compute(table, resampling, **options):
 @pytest.mark.parametrize("table", TABLES)
 def test_the_632_estimate_is_that_of_efron(table):
     result = compute(table, "bootstrap632:7", seed=1)
-    every, drawn = np.arange(len(TABLES[table][1])), draws(result, 7)
+    every, drawn = np.arange(len(TABLES[table][1])), [train for train, _ in pairs(result.problem)[:7]]
     for one in result.scores:
         out = [score(table, one.name, train, np.setdiff1d(every, train)) for train in drawn]
         expected = 0.368 * score(table, one.name, every, every) + 0.632 * np.mean(out)
@@ -113,15 +108,15 @@ def test_the_632_plus_estimate_is_that_of_efron_and_tibshirani(table, measure, l
     A, y = (part[rows] for part in TABLES[table][:2])
     options = {"resampling": "bootstrap632plus:7", "measure": measure, "execution": SERIAL}
     result = evaluate(A, y, learner=model, **options)
-    every, drawn = np.arange(len(y)), draws(result, 7)
-    pairs = predict_all(model, A, y, every, losses)
+    every, drawn = np.arange(len(y)), [train for train, _ in pairs(result.problem)[:7]]
+    crossed = predict_all(model, A, y, every, losses)
     out = [np.diag(predict_all(model, A, y, train, losses)) for train in drawn]
     left = [np.setdiff1d(every, train) for train in drawn]
     means = [part[rest].mean() for part, rest in zip(out, left, strict=True)]
     pooled = np.concatenate([part[rest] for part, rest in zip(out, left, strict=True)]).mean()
     found = result.figures(result.entries[0], result.scores[0])
     for estimate, of_draws in ((found.mean, np.mean(means)), (found.pooled, pooled)):
-        expected = correct(np.diag(pairs).mean(), of_draws, pairs.mean())
+        expected = correct(np.diag(crossed).mean(), of_draws, crossed.mean())
         loss = 1 - estimate if measure == "accuracy" else estimate
         assert loss == pytest.approx(expected, rel=1e-9)
 
@@ -129,7 +124,7 @@ def test_the_632_plus_estimate_is_that_of_efron_and_tibshirani(table, measure, l
 @pytest.mark.parametrize("table", TABLES)
 def test_the_optimism_is_that_of_harrell(table):
     result = compute(table, "optimism:6", seed=1)
-    every, drawn = np.arange(len(TABLES[table][1])), draws(result, 6)
+    every, drawn = np.arange(len(TABLES[table][1])), [train for train, _ in pairs(result.problem)[:6]]
     for one in result.scores:
         on_drawn = [score(table, one.name, train, train) for train in drawn]
         on_all = [score(table, one.name, train, every) for train in drawn]
@@ -165,9 +160,8 @@ def test_stratified_groups_stay_whole_and_share_classes(resampling):
     options = {"learner": "naive_bayes", "execution": SERIAL, "resampling": resampling}
     result = evaluate(X, Y, groups=groups, stratify=True, **options)
     assert result.complete
-    for size, part in enumerate(result.problem.sizes):
-        for number in range(part.n_splits):
-            train, scored = result.problem.rows(Stage.SELECT, size, number)
+    for size in range(len(result.problem.sizes)):
+        for train, scored in pairs(result.problem, size):
             assert not np.intersect1d(groups[train], groups[scored]).size
             if size == OUTER:
                 assert len(scored) < len(train)
@@ -183,7 +177,7 @@ EXACT = {"interval": "clopper_pearson", "resampling": "holdout:0.3"}
 
 def accuracies(result):
     """The accuracy of a model of scikit-learn on each split, and the rows fitted on and scored."""
-    parts = [result.problem.rows(Stage.SELECT, OUTER, split) for split in range(result.computed.n_splits)]
+    parts = pairs(result.problem)
     found = [
         accuracy_score(Y[rows], GaussianNB().fit(X[train], Y[train]).predict(X[rows]))
         for train, rows in parts
@@ -326,7 +320,7 @@ def ask_sklearn(monkeypatch, result, estimator, scoring, groups=None):
 
         def split(self, X, y=None, groups=None):
             of = next(self.calls)
-            return (of.rows(Stage.SELECT, OUTER, i) for i in range(of.sizes[OUTER].n_splits))
+            return iter(pairs(of))
 
         def get_n_splits(self, *_):
             return problem.sizes[OUTER].n_splits

@@ -187,10 +187,7 @@ def test_a_result_is_read_back_whole(kind: str, tmp_path: Path) -> None:
     assert snapshot(tmp_path) == before
 
 
-# Whose folder it is
-
-
-# What failed, and where
+# What fails, and test rows
 
 
 def test_a_run_with_failures_is_opened_again_and_one_without_is_not(
@@ -256,9 +253,6 @@ def test_nothing_is_tried_again_once_rows_were_judged(
     assert (out / "manifest.json").read_bytes() == before
 
 
-# What fails
-
-
 def test_a_winner_that_cannot_be_refitted_on_every_split_is_no_result(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -293,9 +287,6 @@ def test_a_reported_candidate_that_cannot_be_refitted_is_a_failure_that_is_told(
     assert lacking == {whole.k: False, other: True}
     (tmp_path / "manifest.json").unlink()
     assert same(run_job(job, SERIAL), whole)
-
-
-# Test rows
 
 
 def test_test_rows_are_measured_for_every_reported_k() -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from alike import pairs
 from finished import SERIAL
 from forgery import LOG, column, rewrite
 from pyarrow import parquet
@@ -14,15 +15,13 @@ from sklearn.model_selection import GridSearchCV, cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from ckcv_ray import Procedure, Task, assess, evaluate, load_scores, verify
-from ckcv_ray.core.schedule import Stage
+from ckcv_ray import evaluate, load_scores, verify
 from ckcv_ray.core.selection import choose_setting
-from ckcv_ray.errors import InputError, StoreError
+from ckcv_ray.errors import StoreError
 from ckcv_ray.records.judged import HELD_OUT
 from ckcv_ray.runs.scored import find_kept, list_validations, make_grid
 from ckcv_ray.storage.folder import SETTINGS, RunFolder
 from ckcv_ray.storage.models import FULL, make_model_table
-from ckcv_ray.study.problem import OUTER
 
 X, Y = (part[::8] for part in load_breast_cancer(return_X_y=True))
 X = X[:, :5]
@@ -55,6 +54,8 @@ def test_settings_that_fail_have_no_rank_and_come_last(tmp_path: Path) -> None:
     result = evaluate(X[rows], Y[rows], out, SERIAL, resampling="nested:2:2", seed=1, **options)
     assert [one.places["zero_one"].rank is None for one in result.settings[:3]] == [False, False, True]
     assert result.to_json()["settings"][2]["scores"]["zero_one"]["mean"] is None
+    (entry,), (measure,) = result.entries, result.scores
+    assert result.figures(entry, measure).deviation == np.std(result.of_splits(entry, measure), ddof=1) > 0
     assert verify(out).ok
 
 
@@ -98,15 +99,12 @@ def score(out: Path | None = None, **options: Any) -> Any:
     return evaluate(IRIS, SPECIES, out=out, execution=SERIAL, **asked)
 
 
-def split(result: Any) -> list[Any]:
-    problem = result.problem
-    return [problem.rows(Stage.SELECT, OUTER, i) for i in range(result.computed.n_splits)]
-
-
 def test_the_setting_and_the_model_are_those_of_a_grid_search() -> None:
     C = [0.01, 0.1, 1.0, 10.0]
     result = score(param={"C": C}, measure="log_loss", resampling="kfold:5")
-    search = GridSearchCV(LOGISTIC, {"logisticregression__C": C}, scoring="neg_log_loss", cv=split(result))
+    search = GridSearchCV(
+        LOGISTIC, {"logisticregression__C": C}, scoring="neg_log_loss", cv=pairs(result.problem)
+    )
     search.fit(IRIS, SPECIES)
     assert result.setting["C"] == search.best_params_["logisticregression__C"]
     assert np.array_equal(result.predict(IRIS), search.predict(IRIS))
@@ -148,7 +146,7 @@ def keep(out: Path, X: Any = IRIS, y: Any = SPECIES, **options: Any) -> tuple[An
 
 def test_predictions_of_classes_are_those_of_scikit_learn(tmp_path: Path) -> None:
     result, kept = keep(tmp_path / "scores", learner=LOGISTIC, resampling="kfold:5")
-    order, splits = np.argsort(kept["row"]), split(result)
+    order, splits = np.argsort(kept["row"]), pairs(result.problem)
     theirs = cross_val_predict(LOGISTIC, IRIS, SPECIES, cv=splits)
     shares = cross_val_predict(LOGISTIC, IRIS, SPECIES, cv=splits, method="predict_proba")
     assert np.array_equal(kept["row"][order], np.arange(len(IRIS)))
@@ -170,7 +168,7 @@ def test_the_file_agrees_with_the_log_and_is_written_again_alike(
     out = tmp_path / "scores"
     result, kept = keep(out, **options)
     entries = 1 if "refit" in options else len(result.entries)
-    assert len(kept["row"]) == entries * sum(len(scored) for _, scored in split(result))
+    assert len(kept["row"]) == entries * sum(len(scored) for _, scored in pairs(result.problem))
     assert verify(out).differences == []
     lost = [HELD_OUT, *([FULL] if "refit" in options else [])]
     names = (*lost, "splits.parquet", "scores.json")
@@ -179,10 +177,3 @@ def test_the_file_agrees_with_the_log_and_is_written_again_alike(
         (out / name).unlink()
     keep(out, **options)
     assert [(out / name).read_bytes() for name in names] == before
-
-
-def test_what_cannot_be_kept_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ckcv_ray.storage.folder.MAX_TABLE_ROWS", 200)
-    study = Procedure.of(resampling="loo", learner="tree", save_predictions=True)
-    with pytest.raises(InputError, match="2,500 predictions to save; a run folder holds at most 200"):
-        assess(study, Task.of(IRIS, SPECIES), tmp_path / "scores", SERIAL)

@@ -13,6 +13,7 @@ from ckcv_ray.core.draws import order_held_out
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.records import judged
 from ckcv_ray.records.judged import JUDGED_ROWS
+from ckcv_ray.reports.render import make_page
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.study.problem import Problem
 
@@ -123,4 +124,5 @@ def test_neither_what_the_run_counts_nor_more_rows_than_a_file_may_have_are_stor
     monkeypatch.setattr(judged, "MAX_TABLE_ROWS", 20)
     run_job(Job(HELD, blobs(60), tmp_path / "run"), SERIAL)
     assert not (tmp_path / "run" / JUDGED_ROWS).exists()
+    assert "bounds" in make_page(tmp_path / "run")  # all that needs no rows
     assert verify(tmp_path / "run").ok
