@@ -246,6 +246,7 @@ def test_labels_that_are_words_are_counted_and_may_be_kept() -> None:
     assert less.make_salt(columns) == less.salt != task.salt == task.make_salt(columns)
 
 
+@pytest.mark.slow
 def test_later_tables_are_read_as_the_one_that_was_learned_from(tmp_path: Path) -> None:
     labels = ["NA" if country == "NA" else "yes" if country == "ZA" else "no" for country in COUNTRIES]
     table = write_frame(frame(y=labels), "t.csv", tmp_path)
@@ -498,6 +499,7 @@ ONE_WAY = {("dollars", "point"), ("dollars", "floats"), ("point", "floats")}
 ALL_JUDGED = {(name, name) for name in FORMS} | ONE_WAY | {p for one in JUDGED for p in product(one, one)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("learned", FORMS)
 @pytest.mark.parametrize("later", FORMS)
 def test_a_cell_has_the_value_that_it_had_or_cannot_be_judged(learned, later, tmp_path):
