@@ -193,7 +193,7 @@ def test_lines_that_are_not_there_are_refused(tmp_path):
     for path in (tmp_path / "a.csv", write_sheet(tmp_path / "a.xlsx", WHOLE)):
         with pytest.raises(InputError, match=r"skip_rows='2-30': .* has 9 lines, and no line 30"):
             read(path, Reading(skip_rows="2-30"))
-        with pytest.raises(InputError, match="(?i)empty"):
+        with pytest.raises(InputError, match="mpty"):
             read(path, Reading(skip_rows="1-9"))
     for skip in ("0", "3-2", "first"):
         with pytest.raises(InputError, match="expected numbers of lines, counted from 1"):

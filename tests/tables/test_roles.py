@@ -79,20 +79,18 @@ def test_a_column_that_numbers_the_rows_is_not_learned_from_unless_it_is_named()
     assert (restored.digest, restored.features) == (meant.digest, meant.features)
 
 
-VISITS = np.repeat(np.arange(1, N + 1), [1, 3, 1] * (N // 3))[:N]
 SPARSE = draw_names(645, 699, 10_000_000)
 ASKED_ABOUT: dict[str, Any] = {  # columns that look like names, none of which is called so
     "numbers, wide apart": SPARSE,
     "text of a dictionary": pa.array([f"P{name}" for name in SPARSE]).dictionary_encode(),
-    "numbers in order": VISITS,
+    "numbers in order": np.repeat(np.arange(1, N + 1), [1, 3, 1] * (N // 3))[:N],
 }
 M = 2000
 INCOME = RNG.lognormal(10, 0.5, M)
-DAYS = np.datetime64("2020-01-01") + RNG.integers(0, M, M)
 MEASUREMENTS: dict[str, Any] = {  # columns that are no names, though many values repeat in several
     "incomes, some rounded": np.where(RNG.random(M) < 0.5, INCOME.round(), (INCOME / 500).round() * 500),
     "no repeats": RNG.permutation(10 * M)[:M],
-    "days as text": DAYS.astype(str).tolist(),
+    "days as text": (np.datetime64("2020-01-01") + RNG.integers(0, M, M)).astype(str).tolist(),
     "amounts as text": [f"${amount:,.2f}" for amount in np.repeat(RNG.normal(size=M // 2) ** 2, 2)],
     "numbers as text, some not": ["none"] * 9 + [f"{v:.6f}" for v in np.repeat(INCOME[: M // 2], 2)],
 }
