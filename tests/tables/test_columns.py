@@ -4,6 +4,7 @@ A new cell is read as it was learned: it has the same value, or it cannot be jud
 """
 
 import re
+import shlex
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from itertools import product
@@ -164,6 +165,10 @@ def test_marks_hold_for_a_target_of_numbers_and_a_minus_has_no_part_in_the_salt(
 def test_codes_stay_as_they_are_in_labels(tmp_path: Path) -> None:
     task = read_task(write(tmp_path / "a.csv", {"label": ["12E03", "3E10"]}), "label", drop=["y"])[0]
     assert task.classes == ("12E03", "3E10")
+
+
+def test_a_name_that_begins_with_a_dash_can_be_pasted_as_an_option() -> None:
+    assert shlex.split(write_option("group", "-a b")) == ["--group=-a b"]
 
 
 NAMIBIA = DeclaredTypes(keep_values=("Na",))  # in any case of letters
