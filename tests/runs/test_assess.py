@@ -67,11 +67,6 @@ def test_scores_are_those_of_cross_validate(resampling):
     check_scores(estimator, X, Y, scorers, resampling=resampling)
 
 
-def test_probabilities_of_three_classes_are_scored_as_by_scikit_learn():
-    scorers = ["accuracy", "neg_log_loss", "roc_auc_ovr", "f1_macro"]
-    check_scores(GaussianNB(), *load_iris(return_X_y=True), scorers, stratify=True)
-
-
 @pytest.mark.parametrize("select", ["one", "each"])
 def test_a_nested_selection_is_that_of_grid_search(select):
     costs = (0.01, 0.1, 1.0, 10.0)
