@@ -59,10 +59,9 @@ COUNTED = {"golden", "reports", "runs", "test_estimator", "test_formats", "test_
 SLOW = {
     *LONG,
     *COUNTED,
-    *("acceptance", "cli", "jobs", "paper", "test_added_claim", "test_answering", "test_baseline"),
-    *("test_better", "test_boosting_libraries", "test_column_types", "test_folder"),
-    *("test_forgeries", "test_gallery", "test_loop", "test_loss_claims", "test_machine_code"),
-    *("test_nystroem", "test_paths", "test_predictive_values", "test_refusals", "test_resamplings"),
+    *("acceptance", "cli", "jobs", "paper", "test_added_claim", "test_better", "test_boosting_libraries"),
+    *("test_column_types", "test_folder", "test_forgeries", "test_gallery", "test_loop"),
+    *("test_machine_code", "test_nystroem", "test_paths", "test_refusals", "test_resamplings"),
     *("test_second_learner", "test_svm", "test_weights"),
 }
 

@@ -145,15 +145,6 @@ def test_without_a_compiler_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
         compiler.load_code()
 
 
-def test_where_nothing_can_be_written_it_is_compiled_all_the_same(
-    built: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    content = compiler._code()
-    monkeypatch.setattr(compiler.config, "CACHE_DIR", "/dev/null/nowhere")
-    with pytest.warns(RuntimeWarning, match="NUMBA_CACHE_DIR"):
-        assert compiler._code() == content
-
-
 def test_a_compiler_that_fails_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compiler.config, "CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(compiler, "BUILD", "import nothing_such")
