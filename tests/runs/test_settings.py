@@ -19,7 +19,7 @@ from ckcv_ray import evaluate, load_scores, verify
 from ckcv_ray.core.selection import choose_setting
 from ckcv_ray.errors import StoreError
 from ckcv_ray.records.judged import HELD_OUT
-from ckcv_ray.runs.scored import find_kept, list_validations, make_grid
+from ckcv_ray.runs.scored import find_kept, list_short_names, list_validations, make_grid
 from ckcv_ray.storage.folder import SETTINGS, RunFolder
 from ckcv_ray.storage.models import FULL, make_model_table
 
@@ -69,10 +69,19 @@ def test_two_parameters_have_a_heat_map_and_one_has_a_curve() -> None:
     assert found.means[heat.best].tolist() == [
         [means[C, g] for C in (0.1, 1, 10, 100)] for g in (0.01, 0.1, 1)
     ]
+    assert list_short_names(result)[1] == "1.0, 0.01"
     one = compute(learner="svm", C=(1, 10, 100), gamma=0.1, resampling="kfold:3")
     (alone,) = list_validations(one.settings, score)
     places = [s.places["zero_one"][:2] for s in one.settings]
     assert alone.curve.T.tolist() == [[C, *place] for C, place in zip((1, 10, 100), places, strict=True)]
+
+
+def test_of_more_parameters_a_picture_has_the_best_means() -> None:
+    param = {"max_depth": [1, 2, 4], "min_samples_leaf": [1, 4], "criterion": ["gini", "entropy"]}
+    result = compute(learner="tree", measure="accuracy", resampling="kfold:3", param=param)
+    (found,) = list_validations(result.settings, result.scores[0])
+    assert found.heat.joined
+    assert found.means[found.heat.best].max() == max(one.places["accuracy"].mean for one in result.settings)
 
 
 def test_of_equally_good_settings_the_first_is_drawn() -> None:
