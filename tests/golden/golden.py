@@ -19,7 +19,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import places
 from exact import BITS, Values
 
 FILE = Path(__file__).with_name("values.json")
@@ -113,10 +112,10 @@ def environment() -> dict[str, Any]:
     """Return what may change bits here: processor, versions, BLAS, and variables that select other code."""
     from samples import lattice
 
-    from ckcv_ray import Execution, run
+    from ckcv_ray import Execution, Study, run
 
     X, y, _ = lattice(12)
-    study = places.make_study(learner="constant", k=(3,), n_splits=1)
+    study = Study.paper(learner="constant", k=(3,), n_splits=1)
     tiny = run(study, X, y, execution=Execution("serial"))
     found = tiny.execution["environment"].items()
     return {name: text for name, text in found if not name.startswith("learner.")}

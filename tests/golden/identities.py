@@ -3,11 +3,12 @@
 The text is the one that is hashed. Tables are of whole numbers and words, the same on every processor.
 """
 
+import hashlib
+import json
 from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
-import places
 import pyarrow as pa
 from exact import Values, digest
 from samples import counts
@@ -16,8 +17,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from ckcv_ray import KFold, NestedSplits, Task
+from ckcv_ray import KFold, NestedSplits, Procedure, Study, Task
 from ckcv_ray.extend import Bootstrap, Splits
+from ckcv_ray.study.problem import Problem
 
 N = 48
 
@@ -194,12 +196,18 @@ def untidy(X: Any, y: Any) -> pa.Table:
 
 
 def observe(name: str) -> Values:
-    """Return the run_id of a study on its table, the JSON text that it is made of, and all of its JSON."""
+    """Return the run_id of a study on its table, the JSON text that it is the SHA-256 of, and all JSON."""
     options, table, certified = IDENTITIES[name]
-    asked = places.make_study(**options) if certified else places.make_procedure(**options)
-    problem = places.make_problem(asked, make_task(table))
+    asked = Study.paper(**options) if certified else Procedure.of(**options)
+    problem = Problem.of(asked, make_task(table))
+    content = {
+        "study" if certified else "procedure": problem.asked.to_json(fixed=True),
+        "data": problem.data_digest,
+    }
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"))
+    assert hashlib.sha256(text.encode()).hexdigest()[:12] == problem.run_id
     return {
         "run_id": problem.run_id,
-        "hashed": places.identify(problem),
+        "hashed": text,
         "digest of all of its JSON": digest(problem.asked.to_json()),
     }

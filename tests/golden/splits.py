@@ -8,12 +8,14 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-import places
 from exact import Values, digest
 from samples import generator
 
-from ckcv_ray import KFold, NestedSplits, Task
+from ckcv_ray import KFold, NestedSplits, Procedure, Study, Task
+from ckcv_ray.core import draws
+from ckcv_ray.core.schedule import Stage
 from ckcv_ray.extend import Bootstrap, LeaveOneOut, RepeatedKFold, SingleSplit, Subsampling
+from ckcv_ray.study.problem import Problem
 
 PROBLEMS = 25  # of each kind
 SPLITS = 20  # of each problem
@@ -43,8 +45,8 @@ def make_task(rng: Rng, rows: tuple[int, int], grouped: bool = False) -> Task:
 
 def make_study(rng: Rng, rows: tuple[int, int] = MEDIUM, grouped: bool = False, **options: Any) -> Any:
     """Return a study of ``run`` on a task, its seed drawn."""
-    asked = places.make_study(learner="constant", seed=int(rng.integers(2**62)), **options)
-    return places.make_problem(asked, make_task(rng, rows, grouped))
+    asked = Study.paper(learner="constant", seed=int(rng.integers(2**62)), **options)
+    return Problem.of(asked, make_task(rng, rows, grouped))
 
 
 def draw_splits(rng: Rng, **options: Any) -> Rows:
@@ -53,8 +55,8 @@ def draw_splits(rng: Rng, **options: Any) -> Rows:
     for _ in range(SPLITS):
         size = integer(rng, 0, len(problem.sizes) - 1)
         number = integer(rng, 0, problem.sizes[size].n_splits - 1)
-        for stage in ("select", "estimate"):
-            yield from places.draw_rows(problem, stage, size, number)
+        for stage in (Stage.SELECT, Stage.ESTIMATE):
+            yield from problem.rows(stage, size, number)
 
 
 def draw_held_out(rng: Rng, **options: Any) -> Rows:
@@ -63,19 +65,20 @@ def draw_held_out(rng: Rng, **options: Any) -> Rows:
         asked = {"certify": "holdout", "holdout_share": integer(rng, 45, 60) / 100, "k": (3,)}
         problem = make_study(rng, (60, 120), **asked, **options)
         yield problem.held
-        yield from places.draw_rows(problem, "estimate", 0, 0)
+        yield from problem.rows(Stage.ESTIMATE, 0, 0)
 
 
 def draw_pairs(rng: Rng) -> Rows:
     """Yield pairs of rows of two classes."""
     y = rng.integers(0, 2, size=integer(rng, 10, 90))
     for _ in range(SPLITS):
-        yield from places.draw_pairs(y, integer(rng, 0, 2**40))
+        yield from draws.draw_pairs(y, draws.Draws(integer(rng, 0, 2**40)))
 
 
 def draw_members(rng: Rng) -> Rows:
     """Yield members that classify rows."""
-    yield places.draw_members(integer(rng, 2, 90), SPLITS, integer(rng, 0, 2**40))
+    members, seed = integer(rng, 2, 90), integer(rng, 0, 2**40)
+    yield draws.draw_members(members, SPLITS, draws.seed_members(seed))
 
 
 def draw_scored(
@@ -83,12 +86,12 @@ def draw_scored(
 ) -> Rows:
     """Yield the rows of splits of a procedure of ``evaluate``, those inside training sets included."""
     seed = int(rng.integers(2**62))
-    asked = places.make_procedure(resampling=resampling, learner="constant", seed=seed, **options)
-    problem = places.make_problem(asked, make_task(rng, rows, grouped))
+    asked = Procedure.of(resampling=resampling, learner="constant", seed=seed, **options)
+    problem = Problem.of(asked, make_task(rng, rows, grouped))
     for i in range(SPLITS):
         size = i % len(problem.sizes)
         number = integer(rng, 0, problem.sizes[size].n_splits - 1)
-        yield from places.draw_rows(problem, "select", size, number)
+        yield from problem.rows(Stage.SELECT, size, number)
 
 
 def draw_nested(rng: Rng, outer: Any, inner: Any, **options: Any) -> Rows:

@@ -10,14 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import places
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
 from samples import cloud, clouds, lattice, visits
-from studies import SERIAL, SMALL, STUDIES
+from studies import SMALL, STUDIES, run_golden
 
-from ckcv_ray import evaluate, run
+from ckcv_ray import Execution, Study, evaluate, run
 from jobs import check_certificate
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -26,20 +25,18 @@ NAMES = (
     *(f"independent_{part}" for part in ("betting", "bounds", "claims", "judged", "run")),
 )
 FILES = [ROOT / "jobs" / f"{name}.py" for name in NAMES]
+SERIAL = Execution("serial")
 Folder = Callable[[str], Path]
 Check = Callable[[Path], tuple[int, str]]
 ONE_SETTING = SMALL.replace(C=(1.0,), gamma=(1.0,))
 BY_ORDER = ONE_SETTING.replace(certify="holdout", holdout_bound="stevens")
-TREE = places.make_study(learner="tree", k=(3, 5), n_splits=3)
-LINEAR = places.make_study(learner="linear", k=(3,), n_splits=3)
+TREE = Study.paper(learner="tree", k=(3, 5), n_splits=3)
+LINEAR = Study.paper(learner="linear", k=(3,), n_splits=3)
 HELD = LINEAR.replace(certify="holdout")
 COMPARED = HELD.replace(learner="svm,tree", C=(1.0,), gamma=(1.0,), claim="refit,better:tree")
-WEIGHTED = HELD.replace(claim="weighted_error:3,refit")
-MORE = {  # what no golden study has: repeated rows of groups, claims by class within groups of rows
+MORE = {  # what neither golden studies nor the contract of quantities have
     "answered": (HELD.replace(answer="error<=0.3"), lattice(240)),
-    "weighted": (WEIGHTED, cloud(120)),
-    "weighted, repeats": (WEIGHTED, lattice(120)),
-    "required value": (HELD.replace(require="npv:0.05>=0.9", claim="npv:0.02"), cloud(240)),
+    "weighted, repeats": (HELD.replace(claim="weighted_error:3,refit"), lattice(120)),
     "usual settings": (TREE, lattice(90)),
     "settings that are listed": (LINEAR.replace(param=("C=0.1,1,10",)), lattice(90)),
     "positions": (
@@ -47,7 +44,6 @@ MORE = {  # what no golden study has: repeated rows of groups, claims by class w
         lattice(120),
     ),
     "positions of pairs": (BY_ORDER.replace(claim=("refit", "auc")), lattice(90)),
-    "better": (COMPARED, lattice(120)),
     "better, groups": (COMPARED, visits(120)),
     "betting, rows held out": (ONE_SETTING.replace(k=(3,), certify="holdout"), visits(300)),
     "every split": (ONE_SETTING.replace(k=(3,), n_splits=100), cloud(6)),
@@ -68,11 +64,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Folder:
                 weights = np.resize([0.5, 3.0, 1.0], len(X)) if name.startswith("weighted") else None
                 run(study, X, sample.y, out, SERIAL, groups=sample.groups, sample_weight=weights)
             else:
-                study, sample, _, lost = STUDIES[name]
-                if lost is None:
-                    run(study, sample.X, sample.y, out, SERIAL, groups=sample.groups)
-                else:
-                    places.run_losing(study, sample, out, *lost)
+                run_golden(name, out)
         return made[name]
 
     return make
@@ -165,7 +157,11 @@ GATED = product(["better, groups", "weighted, repeats"], ["predicted", "lost", "
         *(("fits that do not converge", *forged) for forged in OF_ONE_FILE),
         ("groups", MODELS, lambda rows: [row.update(offset=9.0) for row in rows]),  # who judges held-out rows
         *(
-            ("weighted" if column == "weight" else "better, groups", "judged.parquet", change_judged(column))
+            (
+                "weighted, repeats" if column == "weight" else "better, groups",
+                "judged.parquet",
+                change_judged(column),
+            )
             for column in JUDGED
         ),
         *((name, CERTIFICATE, change_gate(part)) for name, part in GATED),
