@@ -1,13 +1,12 @@
 """The golden values: see ``golden``."""
 
 import json
+import re
 from importlib import import_module
 from typing import Any
 
 import golden
 import pytest
-from data_sets import SETS
-from gallery import GALLERY
 
 from ckcv_ray.core.resampling.folds import RESAMPLINGS
 from ckcv_ray.learners import BUILT_IN
@@ -56,25 +55,7 @@ def test_every_part_of_a_study_has_an_identity() -> None:
     ours = {name for name, kind in RESAMPLINGS.items() if kind.__module__.startswith("ckcv_ray.")}
     assert {one["resampling"]["name"] for one in procedures} == ours - set(SLOTS["resampling"])
     assert len(studies) + len(procedures) == len(hashed)
-    assert {one.name for one in BUILT_IN} | {Choice.name} <= set(_names(hashed))
-    named = {(values["hashed"], values["run_id"]) for values in kept("identities").values()}
-    assert len({run_id for _, run_id in named}) == len({text for text, _ in named}) == len(named)
-
-
-def _names(content: Any) -> list[str]:
-    if isinstance(content, list):
-        return [name for one in content for name in _names(one)]
-    if not isinstance(content, dict):
-        return []
-    own = [content["name"]] if isinstance(content.get("name"), str) else []
-    return own + [name for one in content.values() for name in _names(one)]
-
-
-def test_ten_thousand_splits_of_every_kind_are_drawn() -> None:
-    assert sum(values["draws"] for values in kept("splits").values()) >= 10_000
-    assert len({values["digest"] for values in kept("splits").values()}) == len(kept("splits"))
-
-
-def test_all_tables_are_there() -> None:
-    assert len(SETS) == 13
-    assert len(kept("data_sets")) == len(SETS) + len(GALLERY)
+    named = re.findall(r'"name":"(\w+)"', "".join(values["hashed"] for values in kept("identities").values()))
+    assert {one.name for one in BUILT_IN} | {Choice.name} <= set(named)
+    run_ids = {(values["hashed"], values["run_id"]) for values in kept("identities").values()}
+    assert len({run_id for _, run_id in run_ids}) == len({text for text, _ in run_ids}) == len(run_ids)
