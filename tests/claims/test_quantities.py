@@ -155,7 +155,7 @@ class TestSensitivityRequired(OfClasses):
     worse = ((0, 1), (1, 2), (3, 4))
     units = 6
     perfect = (0, 0, 0, 0, 3, 3)
-    lack = "a cut-off with sensitivity>=0.4 takes "
+    lack = "a cut-off with sensitivity>=0.4 takes 3 "
     refused = r"^require=sensitivity>=0.4 takes [0-9]+ held-out rows of class 1 at least"
 
 
