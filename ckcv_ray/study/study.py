@@ -166,11 +166,11 @@ class BaseStudy(HasOptions):
 
     @classmethod
     def _make(cls, asked: Mapping[str, object]) -> Self:
-        return cls(**assemble(cls.slots, asked, {}, options(cls)))
+        return cls(**_assemble(cls.slots, asked, {}, options(cls)))
 
     def replace(self, /, **asked: object) -> Self:
         """Return this study with some options changed; a new part keeps only those that it shares."""
-        return replace(self, **assemble(self.slots, asked, self.parts, options(self)))
+        return replace(self, **_assemble(self.slots, asked, self.parts, options(self)))
 
     def with_learner(self, learner: Learner) -> Self:
         """Return this study with another learner."""
@@ -577,7 +577,7 @@ def check_names(of: str, given: Iterable[object], known: Collection[str]) -> Non
         )
 
 
-class Asked(NamedTuple):
+class _Asked(NamedTuple):
     """A part of a study to be made."""
 
     slot: str  # the option that chooses it
@@ -601,7 +601,7 @@ class Asked(NamedTuple):
         return self.kind(**values | given)
 
 
-def assemble(
+def _assemble(
     slots: Collection[str], asked: Mapping[str, object], earlier: Mapping[str, Any], of_study: Iterable[str]
 ) -> dict[str, Any]:
     """Return the fields of the study that some options ask for.
@@ -638,7 +638,7 @@ def assemble(
     return fields | {SEVERAL: made[0]}
 
 
-def _choose_part(slot: str, asked: Mapping[str, Any], earlier: Mapping[str, Any]) -> Asked:
+def _choose_part(slot: str, asked: Mapping[str, Any], earlier: Mapping[str, Any]) -> _Asked:
     choices = SLOTS[slot]
     choice = asked.get(slot, next(iter(choices)))
     if slot == "resampling":  # also one for no certification, which the study refuses
@@ -649,19 +649,19 @@ def _choose_part(slot: str, asked: Mapping[str, Any], earlier: Mapping[str, Any]
         if inside and not (name in choices and list_inside(choices[name], slot)):
             name = choice
         kind, before = choices[check_choice(slot, name, choices)], {}
-    return Asked(slot, "", kind, before | (_share_values(earlier[slot], kind) if slot in earlier else {}))
+    return _Asked(slot, "", kind, before | (_share_values(earlier[slot], kind) if slot in earlier else {}))
 
 
 def _choose_learners(
     named: Sequence[Any], asked: Mapping[str, Any], before: Mapping[str, Learner]
-) -> list[Asked]:
+) -> list[_Asked]:
     """Return the learners that are asked for.
 
     A name is that of a learner, the label of one in the earlier study, or a new label, of which
     "LABEL.learner" is the learner; or it is an estimator of scikit-learn, whose class is its label. It keeps
     the values of the learner of its label in the earlier study, if that was of the same kind.
     """
-    found: list[Asked] = []
+    found: list[_Asked] = []
     known = list_parts(SEVERAL) | {label: type(learner) for label, learner in before.items()}
     for name in named:
         label, kind, kept = _find_label(name), None, {}
@@ -679,7 +679,7 @@ def _choose_learners(
             kept = get_values(before[label]) | kept
         elif len(named) == len(before) == 1:  # a single one takes the place of a single one
             kept = _share_values(next(iter(before.values())), kind) | kept
-        found.append(Asked(SEVERAL, label, kind, kept))
+        found.append(_Asked(SEVERAL, label, kind, kept))
     return found
 
 
@@ -698,7 +698,7 @@ def _list_learners(learner: Any) -> Sequence[Any]:
     return learner if isinstance(learner, list | tuple) and learner else [learner]
 
 
-def _hand_out_params(asked: Mapping[str, Any], parts: Sequence[Asked]) -> dict[str, Any]:
+def _hand_out_params(asked: Mapping[str, Any], parts: Sequence[_Asked]) -> dict[str, Any]:
     """Return the options with each parameter given to the learners that have one of its name.
 
     "forest.max_features" is given to forest alone.
@@ -811,11 +811,11 @@ def _is_estimator(learner: Any) -> bool:
 
 
 def _refuse(
-    slots: Collection[str], unusable: Mapping[str, Any], parts: Sequence[Asked], of_study: Iterable[str]
+    slots: Collection[str], unusable: Mapping[str, Any], parts: Sequence[_Asked], of_study: Iterable[str]
 ) -> None:
     """Raise InputError about the first option that the parts chosen do not have: unknown, or of others."""
     every = [
-        Asked(slot, name if slot == SEVERAL else "", part, {})
+        _Asked(slot, name if slot == SEVERAL else "", part, {})
         for slot in slots
         for name, part in list_parts(slot).items()
     ]
