@@ -261,8 +261,9 @@ class Certification(HasOptions):
         object.__setattr__(self, "claim", _complete_claims(self.claim, self.required, self.answer))
         of_two = [name for name, each in self.quantities.items() if each.by_class and each.two_classes]
         if of_two and "recall" in self.claim:
+            other = f"require={self.require}" if self.require else f"claim={of_two[0]}"
             raise InputError(
-                f"claim=recall is of every class, {of_two[0]} included: leave out recall, or what claims it"
+                f"claim=recall is of every class, {of_two[0]} included: leave out recall or {other}"
             )
         rules = set(self.claim) - set(self.quantities) or not self.claim
         for condition in self.accepted:

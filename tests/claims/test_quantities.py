@@ -343,7 +343,7 @@ REFUSED: list[tuple[Any, ...]] = [
     ({"require": "sensitivity"}, "lacks its value: .* as 'sensitivity>=0.9', or write sensitivity:0.9"),
     ({"require": "sensitivity<=0.9"}, "is at least a value: write sensitivity>=0.9"),
     ({"require": "sensitivity>=0.9", "claim": "recall"}, "claim=recall is of every class, sensitivity incl"),
-    ({"claim": "recall,sensitivity"}, "leave out recall, or what claims it"),
+    ({"claim": "recall,sensitivity"}, "leave out recall or claim=sensitivity"),
     ({"claim": "sensitivity", "positive": ("sick",)}, "is not a label of the target"),
     ({"claim": "ppv"}, "^claim='ppv' takes a prevalence: write ppv:0.02"),
     ({"claim": "npv:0"}, "^claim=npv:0: '0' is no number between 0 and 1: write npv:0.02"),
