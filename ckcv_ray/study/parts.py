@@ -271,7 +271,8 @@ class Certification(HasOptions):
             if not (rules if of_error else condition.name in self.claim):
                 lacks = f"{CLAIMS[0] if of_error else condition.name} to the claims"
                 lacks = "answer=error<=0.05" if condition.kind.answers else lacks
-                raise InputError(f"accept={condition} is about what is not claimed: add {lacks}")
+                beside = f" beside require={self.require}" if self.require else ""
+                raise InputError(f"accept={condition} is about what is not claimed{beside}: add {lacks}")
 
     @cached_property
     def quantities(self) -> dict[str, Declared]:
