@@ -93,9 +93,9 @@ class FixedSequence:
         return self.chosen.threshold if self.passed else None
 
     @property
-    def jointly(self) -> str:
-        """With which probability the statement holds, and what is said at the chosen threshold besides."""
-        return f"jointly with probability at least {format_level(2 * self.delta)}"
+    def level(self) -> str:
+        """The probability of it and of what is claimed with the other half of delta: "at least 95 %"."""
+        return f"at least {format_level(2 * self.delta)}"
 
     def bound(self, counted: Tally, copies: int = 0) -> list[float]:
         """Return the bounds on the shares of wrong rows; ``copies`` of the rows are not counted."""
@@ -228,8 +228,8 @@ class PredictiveValue(Predictive, Requirable):
         method = (
             f"holdout: {missed} of {positives} previously unused rows of class {label!r} and {flagged} of "
             f"{negatives} of class {second!r} wrong, Clopper-Pearson for both; {tests.passed} of "
-            f"{len(tests.counts)} cut-offs passed in a fixed sequence; "
-            f"{tests.jointly.replace('with', 'with the recalls with', 1)}"
+            f"{len(tests.counts)} cut-offs passed in a fixed sequence; jointly with the recalls with "
+            f"probability {tests.level}"
         )
         lack = tests.explain(self, held.problem.all_rows.n, ["positive", "other"])
         yield self.conclude(claim, held, method, lack)
@@ -461,7 +461,7 @@ class AnsweredError(OfAnswered):
         passed = f"{tests.passed} of {len(tests.counts)} thresholds passed in a fixed sequence"
         seen = f"holdout: {wrong} of {rows} previously unused rows answered wrong, Clopper-Pearson; {passed}"
         lack = tests.explain(self, held.problem.all_rows.n, ["answered"])
-        yield self.conclude(claim, held, f"{seen}; {tests.jointly}", lack)
+        yield self.conclude(claim, held, f"{seen}; jointly with probability {tests.level}", lack)
 
     def foresee(self, problem: Problem) -> Iterator[Need]:
         """Yield how many rows have to be answered; the other half of delta is that of the share answered."""
@@ -490,7 +490,7 @@ class AnsweredShare(OfAnswered):
             f"holdout: {rows} of {every} previously unused rows answered, Clopper-Pearson for {n} thresholds"
         )
         lack = "" if tests.passed else "nothing is proven of their error."
-        yield self.conclude(claim, held, f"{seen} together; {tests.jointly}", lack)
+        yield self.conclude(claim, held, f"{seen} together; jointly with probability {tests.level}", lack)
 
 
 def fix_thresholds(confidence: Values, held: int, most: float, delta: float) -> Values:
