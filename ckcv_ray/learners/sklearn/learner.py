@@ -37,6 +37,7 @@ from ckcv_ray.learners.sklearn.spec import (
     Spec,
     Values,
     as_spec,
+    list_classes,
     list_specs,
 )
 from ckcv_ray.learners.sklearn.store import last_step, unpack
@@ -326,7 +327,7 @@ class AnyEstimator(WeightedLearner):
             except (Exception, SystemExit):  # evaluations will meet the error again, and record it
                 continue
             try:
-                unpack(model.content, kind)
+                unpack(model.content, [*list_classes(self.spec)])
             except Exception as error:  # skops raises errors of all kinds
                 at = ", ".join(f"{name} = {value}" for name, value in setting.items())
                 raise InputError(

@@ -224,6 +224,11 @@ def _describe_grid(label: str, search: Any, grid: Any) -> Any:
     return _describe_value(label, grid, None, 0)
 
 
+def list_classes(spec: object) -> Iterator[str]:
+    """Yield the classes of an estimator in its JSON form and of those inside it, as "module:Class"."""
+    yield from (inside["class"] for inside in list_specs(spec) if isinstance(inside["class"], str))
+
+
 def list_specs(spec: object) -> Iterator[Mapping[str, object]]:
     """Yield the JSON form of an estimator, and of those inside it."""
     if isinstance(spec, Mapping):
@@ -233,6 +238,11 @@ def list_specs(spec: object) -> Iterator[Mapping[str, object]]:
     if isinstance(spec, list | tuple):
         for value in spec:
             yield from list_specs(value)
+
+
+def is_own(path: str) -> bool:
+    """Return whether a class is of scikit-learn itself, as "module:Class" or by where it is defined."""
+    return path.partition(":")[0].partition(".")[0] == LIBRARY
 
 
 INSTALL = write_install("boosting")

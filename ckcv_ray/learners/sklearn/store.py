@@ -18,7 +18,7 @@ import json
 import random
 import warnings
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -54,7 +54,9 @@ from ckcv_ray.learners.sklearn.spec import (
     complete_names,
     draws_globally,
     find_library,
+    is_own,
     is_trusted,
+    list_classes,
     load_words,
     name_type,
     prepare,
@@ -67,7 +69,19 @@ SCHEMA_FILE = "schema.json"
 SUFFIX = ".npy"
 NO_DATE = (1980, 1, 1, 0, 0, 0)
 MAX_MODEL_BYTES = 1 << 30
-CONSTANT = "sklearn.dummy.DummyClassifier"  # of training rows of a single class
+CONSTANT = "sklearn.dummy:DummyClassifier"  # of training rows of a single class
+PARTS = (  # estimators that fits of others make by themselves
+    *(CONSTANT, "sklearn.dummy:DummyRegressor", "sklearn.decomposition:KernelPCA"),
+    *("sklearn.impute:MissingIndicator", "sklearn.isotonic:IsotonicRegression"),
+    *("sklearn.linear_model:LogisticRegression", "sklearn.linear_model:RidgeCV"),
+    *("sklearn.multiclass:OneVsOneClassifier", "sklearn.multiclass:OneVsRestClassifier"),
+    *("sklearn.neighbors:NearestNeighbors", "sklearn.preprocessing:FunctionTransformer"),
+    *("sklearn.preprocessing:KernelCenterer", "sklearn.preprocessing:LabelBinarizer"),
+    *("sklearn.preprocessing:LabelEncoder", "sklearn.preprocessing:OneHotEncoder"),
+    *("sklearn.preprocessing:StandardScaler", "sklearn.svm:LinearSVC"),
+    *("sklearn.tree:DecisionTreeClassifier", "sklearn.tree:DecisionTreeRegressor"),
+    *("sklearn.tree:ExtraTreeClassifier", "sklearn.tree:ExtraTreeRegressor"),
+)
 BOOSTER = f"{__name__}.Booster"
 TREE = "sklearn.tree._tree.Tree"
 HISTOGRAMS = "sklearn.ensemble._hist_gradient_boosting"
@@ -80,6 +94,7 @@ REVIEWED = (  # that skops does not trust: the arrays of trees are checked, the 
     *(f"sklearn.neural_network._stochastic_optimizers.{name}Optimizer" for name in ("Adam", "SGD")),
     "collections.OrderedDict",  # of LightGBM
 )
+NO_ESTIMATORS = ("sklearn._loss.", "sklearn.linear_model._sgd_fast.", f"{HISTOGRAMS}.binning.")  # of fits
 SUPPORT_OF_NUMBERS = ("epsilon_svr", "nu_svr", "one_class")
 KERNELS = ("linear", "poly", "rbf", "sigmoid")
 NEIGHBOUR_FIELDS = ("_fit_X", "_y", "classes_", "effective_metric_", "effective_metric_params_")
@@ -108,20 +123,22 @@ def pack(estimator: object) -> bytes:
             part._tree = tree
 
 
-def unpack(content: bytes, path: str | None = None) -> Estimator:
+def unpack(content: bytes, classes: Sequence[str] | None = None) -> Estimator:
     """Return the estimator that ``pack`` wrote.
 
-    Every type that is named is compared with those of skops and of trusted packages before anything is built.
+    Every type that is named is compared with those of the learner, of skops and of trusted packages before
+    anything is built.
 
     Args:
         content: may come from anybody.
-        path: its class, as "module:Class"; None for any.
+        classes: its class, and those of the estimators that it may hold besides those that fits make, as
+            "module:Class"; None for any.
 
     Raises:
-        ValueError: it is another estimator, or holds an array that compiled code would leave.
+        ValueError: it holds another estimator, or an array that compiled code would leave.
         TypeError: it holds a type that is not known to be harmless.
     """
-    trusted = _check_types(content, path)
+    trusted = _check_types(content, classes)
     import skops.io
 
     estimator: Estimator = skops.io.loads(content, trusted=trusted)
@@ -151,22 +168,31 @@ def read_values(content: bytes) -> tuple[object, dict[str, object]]:
     }
 
 
-def _check_types(content: bytes, path: str | None) -> list[str]:
+def _check_types(content: bytes, classes: Sequence[str] | None) -> list[str]:
     """Return the types that a file names and that are trusted here, besides those that skops trusts.
 
     Raises:
-        ValueError: it is not the estimator of the learner, nor what stands for it where there is one class.
+        ValueError: it holds an estimator of scikit-learn that the learner has not.
     """
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         if sum(file.file_size for file in archive.infolist()) > MAX_MODEL_BYTES:
             raise ValueError("it is too large")
-        nodes = _nodes(json.loads(archive.read(SCHEMA_FILE)))
-        named = [f"{node['__module__']}.{node['__class__']}" for node in nodes]
-    if path is not None and named[0] not in (BOOSTER if path in BOOSTERS else name_type(path), CONSTANT):
-        raise ValueError(f"it is {named[0]}, which no fit of {path} makes")
+        named = [
+            f"{node['__module__']}.{node['__class__']}"
+            for node in _nodes(json.loads(archive.read(SCHEMA_FILE)))
+        ]
     functions = (value for value in load_words().values() if isinstance(value, FunctionType))
     known = {*REVIEWED, *(f"{f.__module__}.{f.__name__}" for f in functions)}
     known |= {BOOSTER} if any(map(is_trusted, LIBRARIES)) else set()
+    if classes is not None:
+        whole = BOOSTER if classes[0] in BOOSTERS else name_type(classes[0])
+        strange = [name for name in named[:1] if name not in (whole, name_type(CONSTANT))]
+        if all(map(is_own, classes)):  # an estimator of somebody's own may hold any
+            known |= {*map(name_type, (*classes, *PARTS))}
+            of_others = (name for name in named if is_own(name) and not name.startswith(NO_ESTIMATORS))
+            strange += [name for name in of_others if name not in known]
+        if strange:
+            raise ValueError(f"it holds {strange[0]}, which no fit of {classes[0]} makes")
     return [name for name in {*named} if name in known or is_trusted(name)]
 
 
@@ -604,10 +630,16 @@ class FittedEstimator(Model):
         return Outputs(label, rank, shares)
 
     @classmethod
-    def of(cls, setting: Setting, content: bytes, n_classes: int, path: str | None = None) -> Self:
-        """Return the model whose estimator is given as bytes; see ``unpack``."""
+    def of(
+        cls, setting: Setting, content: bytes, n_classes: int, classes: Sequence[str] | None = None
+    ) -> Self:
+        """Return the model whose estimator is given as bytes; ``classes`` are those that it may hold.
+
+        Raises:
+            ValueError: see ``store.unpack``.
+        """
         with guard(False):  # such as that a class is deprecated
-            estimator = unpack(content, path)
+            estimator = unpack(content, classes)
         return cls(setting, estimator, n_classes)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -625,7 +657,7 @@ class EstimatorCodec(Codec[FittedEstimator]):
     """Estimators as bytes, with their settings as JSON.
 
     Attributes:
-        spec: the estimator, whose class may be read.
+        spec: the estimator, which says what classes may be read.
         parameters: names in each setting.
     """
 
@@ -646,7 +678,7 @@ class EstimatorCodec(Codec[FittedEstimator]):
         setting = json.loads(row["setting"])
         if not isinstance(setting, dict) or set(setting) != self.parameters:
             raise ValueError("its setting does not name the learner's parameters")
-        model = FittedEstimator.of(setting, row["estimator"], task.n_classes, self.spec["class"])
+        model = FittedEstimator.of(setting, row["estimator"], task.n_classes, [*list_classes(self.spec)])
         try_model(model, task)
         return model
 

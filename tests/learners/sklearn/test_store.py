@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 from sklearn.base import BaseEstimator, clone
+from sklearn.cluster import KMeans
 from sklearn.compose import ColumnTransformer
 from sklearn.datasets import make_classification
 from sklearn.ensemble import (
@@ -25,6 +26,7 @@ from sklearn.ensemble import (
     StackingClassifier,
     VotingClassifier,
 )
+from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.feature_selection import SelectKBest, SelectPercentile, chi2, mutual_info_classif
 from sklearn.impute import KNNImputer
 from sklearn.linear_model import LogisticRegression
@@ -49,7 +51,7 @@ from stores import read_all
 
 from ckcv_ray import Execution, InputError, Study, evaluate, load_scores, run
 from ckcv_ray.core.schedule import Stage
-from ckcv_ray.learners.sklearn.spec import as_spec
+from ckcv_ray.learners.sklearn.spec import as_spec, list_classes
 from ckcv_ray.learners.sklearn.store import pack, unpack
 from ckcv_ray.study.problem import OUTER
 
@@ -95,8 +97,8 @@ def test_every_classifier_of_scikit_learn_can_be_stored(name: str) -> None:
     before = quietly(lambda: one.predict(X))
     content = pack(one)
     assert content == pack(other)
-    path = quietly(lambda: as_spec("estimator", estimator)["class"])
-    again = quietly(lambda: unpack(content, path))
+    classes = quietly(lambda: [*list_classes(as_spec("estimator", estimator))])
+    again = quietly(lambda: unpack(content, classes))
     assert pack(again) == content
     for stored in (one, again):  # packing leaves it as it is
         assert np.array_equal(quietly(lambda fitted=stored: fitted.predict(X)), before)
@@ -115,7 +117,7 @@ def test_what_holds_others_is_scored_stored_and_predicts_alike(name: str, tmp_pa
 
 
 REFUSED = {
-    "thresholds": (TunedThresholdClassifierCV(GaussianNB(), cv=2), "Untrusted types .*_CurveScorer"),
+    "thresholds": (TunedThresholdClassifierCV(GaussianNB(), cv=2), r"_CurveScorer, which no fit of"),
     "splines": (make_pipeline(SplineTransformer(3), GaussianNB()), "Untrusted types .*BSpline"),
 }
 
@@ -206,9 +208,15 @@ FOLLOWED: dict[str, tuple[Any, Callable[[Any], Any], str]] = {
     "a metric that is called": (NEAR, put(effective_metric_params_={"func": [1]}), "not described by"),
     "a sparse matrix": (LogisticRegression(), put(coef_=csr_matrix(np.eye(5)[:1])), "Untrusted .*csr_mat"),
     "a billion threads": (FEW_TREES, put(n_jobs=10**9), "predictions take one thread"),
+    "another estimator": (TREE, put(tree_=KMeans(1)), "it holds .*KMeans, which no fit"),
+    "a reader of files": (
+        make_pipeline(StandardScaler(), GaussianNB()),
+        lambda fitted: fitted.steps.insert(0, ("a", HashingVectorizer(input="filename"))),
+        "it holds .*HashingVectorizer, which no fit",
+    ),
     "a function": (LogisticRegression(), put(coef_=os.system), r"Untrusted types .*'posix\.system'"),
     "a call": (LogisticRegression(), put(coef_=functools.partial(os.system)), "Untrusted .*partial"),
-    "a method": (LogisticRegression(), put(coef_=GaussianNB().fit), "Untrusted types"),
+    "a method": (LogisticRegression(), put(coef_=GaussianNB().fit), "which no fit|Untrusted types"),
 }
 
 
@@ -216,22 +224,27 @@ FOLLOWED: dict[str, tuple[Any, Callable[[Any], Any], str]] = {
 def test_what_a_damaged_or_forged_model_would_do_is_found_before_it_predicts(name: str) -> None:
     estimator, change, messages = FOLLOWED[name]
     fitted = quietly(lambda: clone(estimator).fit(X, Y))
-    path = as_spec("estimator", estimator)["class"]
-    assert quietly(lambda: unpack(pack(fitted), path)) is not None
+    classes = [*list_classes(as_spec("estimator", estimator))]
+    assert quietly(lambda: unpack(pack(fitted), classes)) is not None
     change(fitted)
     with pytest.raises((ValueError, TypeError), match=messages):
-        quietly(lambda: unpack(pack(fitted), path))
+        quietly(lambda: unpack(pack(fitted), classes))
 
 
 @pytest.mark.parametrize(
-    ("fitted", "path"),
-    [(LogisticRegression(), PIPELINE), (RandomForestClassifier(2), LOGISTIC), (Own(), LOGISTIC)],
+    ("fitted", "classes"),
+    [
+        (LogisticRegression(), [PIPELINE, LOGISTIC]),  # not itself, but a part
+        (make_pipeline(KMeans(2)), [PIPELINE, LOGISTIC]),
+        (RandomForestClassifier(2), ["sklearn.tree:DecisionTreeClassifier"]),
+        (Own(), [LOGISTIC]),
+    ],
 )
-def test_another_estimator_than_the_study_s_is_refused_before_it_is_built(fitted, path, monkeypatch):
+def test_another_estimator_than_the_study_s_is_refused_before_it_is_built(fitted, classes, monkeypatch):
     content = pack(fitted.fit(X, Y))
     monkeypatch.setattr(BaseEstimator, "__setstate__", lambda self, state: pytest.fail("it was built"))
     with pytest.raises(ValueError, match="which no fit of sklearn"):
-        unpack(content, path)
+        unpack(content, classes)
 
 
 def nest(schema: Any) -> str:
@@ -273,7 +286,7 @@ HOSTILE: dict[str, Callable[[bytes], bytes]] = {
 def test_hostile_content_is_refused(name: str) -> None:
     content = pack(LogisticRegression().fit(X, Y))
     with pytest.raises(Exception) as refused:
-        unpack(HOSTILE[name](content), LOGISTIC)
+        unpack(HOSTILE[name](content), [LOGISTIC])
     assert not isinstance(refused.value, MemoryError)  # others are turned into one of a damaged file
 
 
