@@ -382,7 +382,13 @@ def _read_live_rows(
         notes = [f"{pluralize(left, 'row')} without a label: not counted; append them when they have one"]
     table = table.filter(pa.array(known))
     identifiers = _read_names(table, identifier)
-    truth = task.target.read(table, target)
+    try:
+        truth = task.target.read(table, target)
+    except InputError as unknown:
+        raise InputError(
+            f"{unknown}. Write a class as the run does; for a new class make a new run, since every row of "
+            "it is wrong, and without these rows the error looks smaller than it is"
+        ) from None
     there = table.num_rows and set(task.features) <= set(names)
     read = task.read(table) if there else None
     predicted, made = _read_predictions(result, rule, table, read, prediction)

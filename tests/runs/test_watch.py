@@ -189,7 +189,7 @@ REFUSED = {
     ),
     "unknown label": (
         with_cells(TASK.target.name, "ill"),
-        "holds 'ill': the labels are",
+        "for a new class make a new run",
     ),
     "no features": (
         rows(1, 0.0).drop_columns("prediction"),
