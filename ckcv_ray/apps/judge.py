@@ -280,10 +280,7 @@ class Judgement(Compared):
     def facts(self) -> list[Section]:
         """Return what is told of it, in the order of the page."""
         problem, task, nothing = self.held.problem, self.held.problem.task, self.refuse(self.first)
-        may = self.claims[1:] if nothing else self.claims
-        quoted = next(
-            (claim for claim in may if not self.refuse(claim) and not claim.quantity.reference), None
-        )
+        quoted = None if nothing else self.first
         again = "The same command on the same table computes every figure again."
         told = [
             tell_quote(self, task, quoted, nothing, self.list_cautions(), self.decisions),
@@ -310,7 +307,7 @@ class Judgement(Compared):
         if first.bound is not None or first.quantity.is_error:
             yield Fact("measured", self._measure(first), FIRST)
         if self.held.constants and first.quantity.guarded:
-            yield from tell_comparison(self, task)
+            yield from tell_comparison(self, task, by_group=first.quantity.is_error)
         yield Fact("proven", list_other_claims(self), FIRST)
         for claim in self.claims:
             if claim.quantity.reference:

@@ -500,7 +500,10 @@ def tell_quote(
     told.append(Fact("accepted", quantity.describe_decisions(decisions), FIRST, decisions))
     may = "Quote with CAUTION" if cautions or question else "May be quoted"
     if quoted is None:
-        verdict = f"Nothing can be quoted yet. {nothing}"
+        lacking = (
+            f"The {first.name} cannot be quoted." if list_other_claims(c) else "Nothing can be quoted yet."
+        )
+        verdict = f"{lacking} {nothing}"
     elif nothing:
         verdict = f"The {first.name} cannot be quoted; proven are: {list_other_claims(c)}"
     else:
@@ -707,23 +710,28 @@ def _describe_measured(result: Certified) -> str:
     return f"{said}; the paper's L_EE {ceil_percent(c.l_ee)}" if papers else said
 
 
-def tell_comparison(c: Compared, task: Task) -> Iterator[Fact]:
-    """Tell the error of the constant, and whether the rule of the first claim is better than all of them."""
+def tell_comparison(c: Compared, task: Task, by_group: bool = True) -> Iterator[Fact]:
+    """Tell the error of the constant, and whether the rule of the first claim is better than all of them.
+
+    Of groups it is the mean over these, unless rows count alike whatever their group (not ``by_group``).
+    """
     baseline, first, off = c.baseline, c.first, task.target.word("", "off by ")
     on = "same rows" if first.held_out else baseline.on
-    figure, mean = f"{baseline.figure}{' on average' * bool(off)}", task.units.word("", ", mean over groups")
+    figure = f"{baseline.figure}{' on average' * bool(off)}"
+    mean = task.units.word("", ", mean over groups") if by_group else ""
     said = f"{off}{figure} on the {on} if {baseline.quote(c.labels)} were always predicted{mean}"
     yield Fact("baseline", said, FIRST, baseline.error, *_find_basis(first))
     yield Fact("better", c.describe_gate(first), FIRST, first.gate, *_find_basis(first))
 
 
 def list_other_claims(c: Compared) -> str:
-    """Return what is proven beside the first claim, by its rule."""
+    """Return what is proven beside the first claim, by its rule, and may be quoted."""
     first, shown = c.first, list[str]()
     for claim in c.claims:
         kind = claim.quantity
         other = not (kind.answers or kind.reference or claim is first)
-        if other and claim.says_something and claim.classifier == first.classifier:
+        says = claim.says_something and not c.refuse(claim)
+        if other and says and claim.classifier == first.classifier:
             named = claim.cut_off is not None and claim.cut_off != first.cut_off
             at = f" with cut-off {claim.cut_off:.6g}" if named else ""
             shown.append(cut(f"{claim.name} {claim.says}{at}", LONGEST_CLAIM))

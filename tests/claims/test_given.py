@@ -1,11 +1,14 @@
 """Predictions that somebody else made: what is proven of them, and what is refused."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from claimed import run
+from conftest import unwrap
 from numpy.typing import NDArray
+from pages import Page
 
 from ckcv_ray import InputError, Study, Task, clopper_pearson, judge
 from ckcv_ray.core.bounds.betting import bound_by_optimised_bet
@@ -83,6 +86,38 @@ def test_another_prediction_is_compared_with_and_by_how_much() -> None:
     assert judge(Y, worse, against=PREDICTED).margin is None
 
 
+NO_SENSITIVITY = "The sensitivity (recall of 'sick') cannot be quoted. The sensitivity (recall of 'sick') is"
+
+
+@pytest.mark.parametrize(
+    ("predicted", "asked", "verdict"),
+    [
+        (PREDICTED, {"claim": "better:against"}, "May be quoted: share of wins"),
+        (PREDICTED, {"claim": "better:against,error"}, "May be quoted: share of wins"),
+        (
+            np.full(400, "well"),
+            {"claim": "sensitivity,specificity"},
+            f"{NO_SENSITIVITY} proven to be at least 0",
+        ),
+    ],
+    ids=["better alone", "better first", "a sensitivity of nothing"],
+)
+def test_the_first_claim_is_quoted_or_none_is_in_every_form(
+    predicted: NDArray[Any], asked: dict[str, Any], verdict: str, tmp_path: Path
+) -> None:
+    against = np.roll(Y, 1) if "better" in asked["claim"] else None
+    made = judge(Y, predicted, against=against, positive="sick", **asked)
+    told = {fact.name: fact.text for fact in made.facts()[0].facts}
+    assert told["verdict"].startswith(verdict)
+    assert told["verdict"] in unwrap(made.summary())
+    assert told["verdict"] in Page(Path(made.report(tmp_path / "page.html")).read_text()).text
+    if made.to_json()["may_be_quoted"]:
+        assert told["number"] == made.first.limit
+        assert f"at least {made.first.limit}" in told["claim"]
+    else:
+        assert not {"number", "claim"} & told.keys()
+
+
 def test_numbers_are_quoted_beside_a_number_that_was_named() -> None:
     y = np.random.default_rng(0).normal(100, 20, 200)
     alone, named = (judge(y, y + 3, clip=50, claim="error,within:0.9", **b) for b in ({}, {"baseline": 100}))
@@ -102,6 +137,9 @@ def test_groups_count_by_their_rows_up_to_a_size_that_was_named() -> None:
     sizes, wrong = np.bincount(groups), np.bincount(groups, Y != PREDICTED)
     assert claim.bound == pytest.approx(bound_by_optimised_bet(wrong / sizes, 0.05, sizes / 50))
     assert claim.measured == np.mean(Y != PREDICTED)
+    for limit, mean in ((4, False), (None, True)):
+        told = unwrap(judge(Y, PREDICTED, groups=FOURS, largest_group=limit).summary())
+        assert ("if 'well' were always predicted, mean over groups" in told) is mean
     with pytest.raises(InputError, match="'group' has 40: state the largest"):
         judge(Y, PREDICTED, groups=groups, largest_group=30)
 

@@ -210,3 +210,11 @@ def test_the_question_of_a_stranger_s_folder_is_cut(tmp_path: Path) -> None:
     assert len(question) < LONGEST_QUESTION + 20
     assert "\x1b" not in question
     assert "<b>why" not in make_page(tmp_path / "run")
+
+
+def test_an_error_that_may_not_be_quoted_is_not_told_as_proven_beside_the_first_claim() -> None:
+    result = compute(HOLDOUT.replace(claim="specificity,refit"), blobs(90, seed=1, shift=0.0))
+    (error,) = (claim for claim in result.claims if claim.quantity.is_error)
+    told = unwrap(result.summary(details=True))
+    assert f"CAUTION The bound {error.limit} (refit) is a figure, not to be quoted alone" in told
+    assert "proven error" not in told
