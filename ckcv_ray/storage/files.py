@@ -279,7 +279,7 @@ class Lock:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.file = folder / LOCK
-        self._lock = FileLock(self.file, timeout=PATIENCE, poll_interval=PATIENCE / 4)
+        self._lock = FileLock(self.file, timeout=PATIENCE)
         self._descriptor: int | None = None  # of the lock file that is held
         self._process = os.getpid()  # that holds it: a forked child has no part in it
 
@@ -290,16 +290,17 @@ class Lock:
 
     @property
     def busy(self) -> bool:
-        """Whether a living process has locked the folder.
+        """Whether a living process has locked the folder, as far as is known.
 
-        Asking shares the lock for a moment, for which a process that begins to write waits.
+        Asking shares the lock for a moment, for which a process that begins to write waits. A process that
+        shares the lock, as one that asks does, is not seen, nor one whose lock file may not be read.
         """
         with suppress(OSError, ValueError), open_regular(self.file) as file:
             try:
                 flock(file, LOCK_SH | LOCK_NB)
-            except BlockingIOError:
+            except (BlockingIOError, PermissionError):  # the latter is EACCES of some file systems
                 return True
-        return False
+        return self.held
 
     def acquire(self) -> None:
         """Create the folder and lock it until ``release`` or the end of this process.
@@ -320,8 +321,7 @@ class Lock:
             raise StoreError(f"{str(self.folder)!r} is in use by another run: wait, or stop it") from None
         except OSError as error:
             self.release()
-            kind = RunError if error.errno in {ENOSPC, EDQUOT} else InputError  # a full disk is no bad input
-            raise kind(f"cannot write to {str(self.folder)!r}: {error.strerror}") from None
+            raise unwritable(self.folder, error) from None
 
     def check_held(self) -> None:
         """Raise RunError if the locked folder has been moved, replaced or removed, or lost its lock file.
@@ -420,6 +420,12 @@ class Stamp:
         except FileNotFoundError:
             return None
         return max(0.0, (datetime.now(UTC) - written).total_seconds())
+
+
+def unwritable(folder: object, error: OSError) -> InputError | RunError:
+    """Return the error for a folder that cannot be written: a full disk is not bad input."""
+    kind = RunError if error.errno in {ENOSPC, EDQUOT} else InputError
+    return kind(f"cannot write to {str(folder)!r}: {error.strerror}")
 
 
 def ask_files(

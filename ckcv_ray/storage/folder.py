@@ -53,7 +53,6 @@ from ckcv_ray.storage.files import (
     create_file,
     find_next_to,
     guard_reading,
-    guard_writing,
     make_folder,
     make_table,
     open_files,
@@ -61,6 +60,7 @@ from ckcv_ray.storage.files import (
     read_json,
     read_table,
     to_json,
+    unwritable,
     write_all,
 )
 from ckcv_ray.storage.pieces import STREAM, list_pieces
@@ -333,18 +333,21 @@ class RunFolder:
         Raises:
             StoreError: another process has locked it.
             InputError: it cannot be written.
+            RunError: the disk is full.
         """
         self.files.lock.acquire()
         try:
             if isinstance(self.files, LocalFiles):
                 for folder in FOLDERS:
-                    with guard_writing(self.files, folder):
-                        make_folder(self.files.path(folder))
+                    make_folder(self.files.path(folder))
             for name in filter(_is_temporary, self._run_files()):  # what a killed process left
-                self.files.delete(name)
-        except BaseException:
+                if isinstance(self.files, LocalFiles):
+                    self.files.path(name).unlink()
+                else:
+                    self.files.delete(name)
+        except BaseException as error:
             self.release()
-            raise
+            raise unwritable(self, error) if isinstance(error, OSError) else error from None
 
     def release(self) -> None:
         """Unlock the folder and remove the lock file."""

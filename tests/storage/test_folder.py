@@ -2,6 +2,7 @@
 what was put in comes back, and positions outside the study do not.
 """
 
+import errno
 import hashlib
 import json
 import os
@@ -103,6 +104,21 @@ def test_a_refused_run_leaves_no_trace(tmp_path: Path) -> None:
         run_in(tmp_path / "run")
     assert snapshot(tmp_path) == before
     holder.release()
+
+
+@pytest.mark.parametrize(("code", "kind"), [(errno.EACCES, InputError), (errno.ENOSPC, RunError)])
+def test_a_folder_that_cannot_be_prepared_is_not_written(tmp_path, monkeypatch, code, kind):
+    out = tmp_path / "run"
+    out.mkdir()
+    (out / "log").touch()
+    with pytest.raises(InputError, match=f"^cannot write to '{out}': File exists$"):
+        RunFolder(out).acquire()
+    (out / "log").unlink()
+    (out / f".study.json-{'0' * 16}.tmp").touch()
+    monkeypatch.setattr(Path, "unlink", Mock(side_effect=OSError(code, os.strerror(code))))
+    with pytest.raises(kind, match=f"^cannot write to '{out}': {os.strerror(code)}$"):
+        RunFolder(out).acquire()
+    assert not RunFolder(out).files.lock.busy
 
 
 def test_categories_that_a_file_cannot_name_are_refused(tmp_path, monkeypatch):

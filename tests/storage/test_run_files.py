@@ -2,6 +2,7 @@
 lock of the one process that writes there.
 """
 
+import errno
 import os
 import subprocess
 import sys
@@ -109,6 +110,18 @@ def test_another_process_is_seen_and_its_lock_dies_with_it_and_asking_takes_noth
     assert (tmp_path / LOCK).exists()
     assert not lock.busy
     lock.acquire()
+    lock.release()
+
+
+@pytest.mark.parametrize(("refused", "busy"), [("EACCES", True), ("EAGAIN", True), ("ENOLCK", False)])
+def test_a_file_system_may_refuse_to_share_a_lock_in_another_way(tmp_path, monkeypatch, refused, busy):
+    monkeypatch.setattr(
+        "ckcv_ray.storage.files.flock", Mock(side_effect=OSError(getattr(errno, refused), ""))
+    )
+    lock = Lock(tmp_path)
+    lock.acquire()
+    assert lock.busy
+    assert Lock(tmp_path).busy == busy
     lock.release()
 
 
