@@ -523,6 +523,7 @@ MAX_SHEET_COLUMNS = 1 << 14
 MAX_ITEMS = MAX_WORKBOOK_CELLS + MAX_SHEET_ROWS  # cells and rows of a part, or strings
 MAX_OTHER_TAGS = 1 << 20  # beside sixteen for each item
 ITEM = re.compile(rb"<(?:\w+:)?(c|row|si)[\s/>]")
+Formulas = dict[tuple[int, int], str]  # by row and column, both counted from 0: the name of the cell
 
 
 def _read_excel(path: Path, sheet: str | None, lines: LinesLeftOut) -> pa.Table:
@@ -551,14 +552,15 @@ def _read_excel(path: Path, sheet: str | None, lines: LinesLeftOut) -> pa.Table:
     filled = np.array(list(map(bool, rows)), np.bool_)
     kept = filled & ~lines.find(filled, name)
     numbers, remark = np.flatnonzero(kept).tolist(), ""
-    if formulas := [cell for cell in formulas if kept[cell.row - 1]]:
+    if computed := {place: cell for place, cell in formulas.items() if kept[place[0]]}:
+        _check_last(computed, numbers, lines, name)
         with closing(load_workbook(path, read_only=True, keep_links=False, data_only=True)) as book:
             rows, _ = _read_rows(book[sheet], name)
-        first, count = formulas[0].coordinate, pluralize(len(formulas), "formula")
-        for cell in formulas:
-            if rows[cell.row - 1][cell.column - 1 : cell.column] in ([], [None]):
+        first, count = next(iter(computed.values())), pluralize(len(computed), "formula")
+        for (row, i), cell in computed.items():
+            if rows[row][i : i + 1] in ([], [None]):
                 raise InputError(  # no spreadsheet program has saved the workbook
-                    f"{name} has a formula in cell {cell.coordinate} without a stored value: open it in a "
+                    f"{name} has a formula in cell {cell} without a stored value: open it in a "
                     "spreadsheet program and save it, or save the sheet as CSV"
                 )
         remark = f"has {count}, the first in cell {first}: the value stored with a formula is read"
@@ -591,20 +593,34 @@ def _too_many(name: str) -> InputError:
     )
 
 
-def _read_rows(sheet: Any, name: str) -> tuple[list[list[Any]], list[Any]]:
-    """Return the cells of every row, without empty ones at its end, and those with formulas."""
-    rows, formulas, cells = list[list[Any]](), list[Any](), 0
+def _read_rows(sheet: Any, name: str) -> tuple[list[list[Any]], Formulas]:
+    """Return the cells of every row, without empty ones at its end, and its formulas."""
+    rows, formulas, cells = list[list[Any]](), Formulas(), 0
     sheet.reset_dimensions()  # nobody vouches for them: rows are as long as their cells are many
     for number, row in enumerate(sheet.iter_rows()):
         values = [cell.value for cell in row]
         cells += len(values)
         if cells > MAX_WORKBOOK_CELLS or number >= MAX_SHEET_ROWS:
             raise _too_many(name)
-        formulas += [cell for cell in row if cell.data_type == FORMULA_CELL]
+        found = ((i, cell.coordinate) for i, cell in enumerate(row) if cell.data_type == FORMULA_CELL)
+        formulas |= {(number, i): cell for i, cell in found}
         while values and values[-1] is None:
             values.pop()
         rows.append(values)
     return rows, formulas
+
+
+def _check_last(computed: Formulas, kept: list[int], lines: LinesLeftOut, name: str) -> None:
+    """Raise InputError if the last row has formulas where no other has: it may sum up the others."""
+    others = {i for row, i in computed if row != kept[-1]}
+    alone = [cell for (row, i), cell in computed.items() if row == kept[-1] and i not in others]
+    if alone and len(kept) > 2 and not lines.complete:
+        place = kept[-1] + 1 if lines.last else LAST
+        raise InputError(
+            f"{name} has a formula in cell {alone[0]} of the last row, and values above it: if it sums up "
+            f"the others, say {lines.advise(place)} to leave the row out; if it is a row like them, "
+            f"{lines.advise(NO_MORE)}"
+        )
 
 
 def _make_table(rows: list[list[Any]], path: Path) -> pa.Table:

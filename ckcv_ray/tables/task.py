@@ -802,12 +802,13 @@ def make_test_rows(rows: "pa.Table | TestRows | None", task: Task) -> TestRows |
         X, y = task.rows_from(columns), task.target.read(columns)
     else:
         y = as_array("y", rows.y)
-        X = make_rows(rows.X, task) if task.schema.plain else as_array("X", rows.X).astype(np.float64)
-    shape = (len(y), len(task.features))
-    if not len(y) or X.shape != shape or not np.isin(y, range(task.n_classes)).all():
+        X = make_rows(rows.X, task) if task.schema.plain else as_array("X", rows.X)
+        X = np.ascontiguousarray(X, np.float64)
+    d, allowed = len(task.features), range(task.n_classes)
+    if not y.size or y.shape != X.shape[:1] or X.shape[1:] != (d,) or not np.isin(y, allowed).all():
         raise InputError(
-            f"test rows have X of shape {X.shape} and y of shape {y.shape}: expected (rows, {shape[1]}), and "
-            f"a class number below {task.n_classes} for each row"
+            f"test rows have X of shape {X.shape} and y of shape {y.shape}: expected (rows, {d}), and a "
+            f"class number below {task.n_classes} for each row"
         )
     return TestRows(X, y.astype(np.int32))
 

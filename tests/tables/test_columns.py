@@ -47,6 +47,7 @@ CATEGORICAL, NUMERIC, DATE = (DeclaredTypes(**{kind: ("x",)}) for kind in ("cate
 COMMAS, POINTS = DeclaredTypes(thousands=","), DeclaredTypes(thousands=".")
 EITHER = "whose ',' may be that of decimals or of thousands: say --thousands ,"
 PLAIN = ("3", "4")
+TIMES = ("2026-01-01 10:00", "2026-02-01 11:00")
 NAME = "the patient's, first"  # which is quoted after an option
 
 
@@ -87,6 +88,13 @@ CASES = {
     **{name: Case(cells, [-1234.5, -12.25, -7000] if name[0] in "-(" else [1234.5, 12.25, 7000])
        for name, cells in AMOUNTS.items()},
     "several units": Case(["$5", "7 €", "$9"], "units or ways, such as '$5' and '7 €'"),
+    # numbers and times as other programs write them
+    **{cells[0]: Case(cells, f"numbers or times, such as {cells[0]!r} in row 1: write") for cells in (
+        ["0.126D+00", "0.5D+01"], ["0.25D-3", "7", "0.5"], ["'12", "'13", "'15.5"],
+        [f"{TIMES[0]} CET", f"{TIMES[1]} Europe/Rome"])},
+    "some zones": Case([*TIMES, f"{TIMES[0]} CET"], "in 8 rows what is none, such as '2026-01-01 10:00 CET'"),
+    "years among words": Case(["'98", "old", "new"], ("'98", "new", "old")),
+    "12 hours": Case([f"{time} AM" for time in TIMES], tuple(f"{time} AM" for time in TIMES)),
     # what is no number, no amount and no date
     "no amounts": Case(["$", "(5", "12 kg", "5 USDX"], ("$", "(5", "12 kg", "5 USDX")),
     "nan of Arrow": Case(["nan(1)", "2", "3"], "something else, such as"),

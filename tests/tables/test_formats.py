@@ -92,17 +92,34 @@ def test_a_sheet_is_read_with_its_types(book, tmp_path):
         read(str(tmp_path / "a.xlsx"))
 
 
+def save_computed(book: Workbook, path: Path) -> None:
+    """Save a workbook as a spreadsheet program does, with a value of each formula."""
+    book.save(path)
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in members.items():
+            archive.writestr(name, re.sub(rb"</f><v ?/?>(</v>)?", b"</f><v>7.5</v>", content))
+
+
 def test_the_values_stored_with_formulas_are_read_and_a_line_says_so(book, tmp_path):
     book.active["A4"] = book.active["A6"] = "=A3*2"
-    book.save(tmp_path / "without.xlsx")
-    with zipfile.ZipFile(tmp_path / "without.xlsx") as old, zipfile.ZipFile(tmp_path / "a.xlsx", "w") as new:
-        for name in old.namelist():  # as a spreadsheet program saves it, with a value of each formula
-            new.writestr(name, re.sub(rb"</f><v ?/?>(</v>)?", b"</f><v>7.5</v>", old.read(name)))
+    save_computed(book, tmp_path / "a.xlsx")
     told: list[str] = []
     ages = read(str(tmp_path / "a.xlsx"), say=told.append).learn["age"].to_pylist()
     assert ages == [None, 1.5, 7.5, None, 7.5, 5.5, None, 7.5]
     said = "has 2 formulas, the first in cell A4: the value stored with a formula is read"
     assert [said in line for line in told] == [True]
+
+
+def test_a_last_row_with_formulas_alone_is_asked_about(book, tmp_path):
+    book.active["A10"] = "=SUM(A2:A9)"
+    save_computed(book, tmp_path / "a.xlsx")
+    said = "cell A10 of the last row.* say --skip-rows last to leave the row out; .* --skip-rows none"
+    with pytest.raises(InputError, match=said):
+        read(str(tmp_path / "a.xlsx"))
+    assert read(str(tmp_path / "a.xlsx"), Reading(skip_rows="last")).learn.num_rows == 8
+    assert read(str(tmp_path / "a.xlsx"), Reading(skip_rows="none"), str).learn["age"][8].as_py() == 7.5
 
 
 HEADS = ("größe", "stadt", "y")

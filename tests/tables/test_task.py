@@ -33,6 +33,7 @@ from ckcv_ray.tables.read import Reading
 from ckcv_ray.tables.roles import ClassTarget, Roles
 from ckcv_ray.tables.task import (
     Task,
+    TestRows,
     compute_salt,
     make_rows,
     make_test_rows,
@@ -82,6 +83,15 @@ def test_rows_to_test_on_are_matched_by_name_and_may_lack_a_class():
     assert rows.y.tolist() == [2, 0]
     assert make_test_rows(None, task) is None
     assert make_test_rows(rows, task).y.tolist() == [2, 0]
+
+
+@pytest.mark.parametrize("last", [[1, 2, 1], ["u", "v", "w"]], ids=["plain", "words"])
+def test_rows_to_test_on_have_one_shape_and_one_order(last: list[Any]) -> None:
+    task = Task.from_table(pa.table({"a": range(12), "b": last * 4, "y": list("abcaab") * 2}))
+    assert make_test_rows(TestRows(np.asfortranarray(task.X), task.y), task).X.flags.c_contiguous
+    for y in (task.y[:, None], task.y[0], task.y[:0], task.y[:-1], task.y + 3):
+        with pytest.raises(InputError, match=r"test rows have X of shape \(12, 2\) and y of shape "):
+            make_test_rows(TestRows(task.X, y), task)
 
 
 TARGETS = [("no", "yes"), ("9", "10"), (-7, 3), (2**62, 2**62 + 1), (-0.25, 1e18), (False, True)]
