@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.core.draws import seed_members
 from ckcv_ray.core.measures import Output, Outputs
+from ckcv_ray.core.options import list_names
 from ckcv_ray.errors import InputError, convert_errors, pluralize
 from ckcv_ray.learners.base import Learner
 from ckcv_ray.learners.ensemble import Ensemble
@@ -33,7 +34,7 @@ from ckcv_ray.tables.columns import DeclaredTypes, Rows
 from ckcv_ray.tables.read import check_same_order, read_rows
 from ckcv_ray.tables.roles import APART
 from ckcv_ray.tables.task import Task, make_rows
-from ckcv_ray.validation import Values, as_array, check_choice
+from ckcv_ray.validation import Values, as_array, check_choice, quote
 
 SVM_PARAMETERS = ("C", "gamma")
 RULES = ("auto", "vote", "random", "refit")
@@ -306,6 +307,8 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
         return values
 
     def _study(self, few: bool) -> Study:
+        if isinstance(self.random_state, str):
+            raise InputError(f"random_state={quote(self.random_state)} is not an integer")
         asked = {n: getattr(self, n) for n in ("learner", "sample", "k", "n_splits", "delta", "criterion")}
         asked |= {"certify": Paper.name if few else self.certify, "seed": self.random_state}
         if asked["certify"] == Holdout.name and self._rule in CERTIFIED:
@@ -317,7 +320,8 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
         """Return the parameters as options of a study: C and gamma of the SVM are options of their own."""
         params, learners = dict(self.params or {}), Study.of(learner=self.learner).learner.by_label.values()
         known = {n for one in learners if isinstance(one, EstimatorLearner) for n in one.parameter_names()}
-        own = SVM_PARAMETERS if any(isinstance(one, GaussianSVM) for one in learners) else ()
+        svms = [isinstance(one, GaussianSVM) for one in learners]
+        own = list_names(GaussianSVM) if all(svms) else SVM_PARAMETERS if any(svms) else ()
         options = {name: params[name] for name in own if name in params}
         left = {name: value for name, value in params.items() if name not in options or name in known}
         return options | {"param": left or None}

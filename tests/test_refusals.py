@@ -211,6 +211,8 @@ CASES = {
     ),
     "study file that is a folder": case(lambda: read_toml(Path("run")), "study file 'run'", "directory"),
     # Execution
+    "no address": case(lambda: Execution("ray", address=""), "address='': expected host:port"),
+    "a number of thousands of digits": case(lambda: Study.of(delta=10**5000), "<a number of thousands of"),
     "serial address": case(lambda: Execution("serial", address="auto"), "address='auto' requires the ray"),
     # where
     "address of a client": where("ray://127.0.0.1:1", "address='ray://127.0.0.1:1'", "Ray Client is not"),

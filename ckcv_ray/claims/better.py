@@ -75,9 +75,9 @@ class Better(Quantity):
         if other is None:
             winner = held.problem.learner.codec.setting(held.models.best.members[0].model)[LEARNER]
             own = winner == self.reference
-            why = "it is the learner that was selected" if own else "no candidate of it could be completed"
+            why = "is the learner that was selected" if own else "has no candidate that could be completed"
             claim = Claim(self, rule.name, None, delta, "", errors=0, rows=0)
-            yield self.conclude(claim, held, "", f"{why}.")
+            yield self.conclude(claim, held, "", f"{self.reference} {why}.")
             return
         wrong, missed = (each.label != held.rows.y for each in (held.predict(rule), other[1]))
         compared = compare_rows(held, wrong, missed)

@@ -80,7 +80,8 @@ class Baseline(Stored):
 
     def describe(self, labels: Sequence[Label]) -> str:
         """Return a clause with the error of the constant, and what it predicts."""
-        return f"{self.figure}, the error of always predicting {self.quote(labels)} on the {self.on}"
+        what = "error" if self.clip is None else "mean error"
+        return f"{self.figure}, the {what} of always predicting {self.quote(labels)} on the {self.on}"
 
     @property
     def figure(self) -> str:
@@ -186,15 +187,14 @@ class Compared:
 
     def _word_gate(self, claim: Claim, gate: Gate) -> tuple[str, str]:
         """Return what a gate is about, and what was counted for it."""
-        says, wrong = ("errs less often", "wrong") if self.labels else ("is off by less", "further off")
-        than, predicted = "any one class", self.baseline.quote(self.labels)
-        if self.labels:
-            predicted = quote_label(self.labels[gate.predicted])
-        else:
-            than = predicted
-        says += ", by weight," * claim.quantity.weighs
-        counts = f"{wrong} alone: {pluralize(gate.lost, 'row')}; always {predicted} alone: {gate.won:,}"
-        return f"{says} than always predicting {than}", counts
+        lost = pluralize(gate.lost, "row")
+        if not self.labels:
+            constant = f"always predicting {self.baseline.quote(self.labels)}"
+            return f"is off by less than {constant}", f"further off: {lost}; {constant}: {gate.won:,}"
+        by_weight = ", by weight," * claim.quantity.weighs
+        says = f"errs less often{by_weight} than always predicting any one class"
+        label = quote_label(self.labels[gate.predicted])
+        return says, f"wrong alone: {lost}; always {label} alone: {gate.won:,}"
 
 
 @dataclass(frozen=True, kw_only=True)

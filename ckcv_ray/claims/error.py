@@ -95,7 +95,7 @@ class Weighed(Quantity):
         return Counts(np.zeros(n), shares=np.resize(weights, n) / self.most)
 
     def check(self, problem: Problem) -> None:
-        """Raise InputError if units weigh nothing, or one of them more than is stated."""
+        """Raise InputError if no column names weights or groups, or one of these is larger than is stated."""
         rows = problem.all_rows
         column = rows.weighting.column if self.weighs else rows.units.name
         if column is None:
@@ -104,9 +104,12 @@ class Weighed(Quantity):
                 f"column with {'--weight' if self.weighs else '--group'}"
             )
         if (largest := float(self.weigh(rows.row_units, rows.weighting.named).max())) > self.most:
+            limit = f"no weight is above {self.most:g}, and {column!r} has one of {largest:g}"
+            if not self.weighs:
+                limit = f"no group has more than {self.most:g} rows, and one of {column!r} has {largest:g}"
             raise InputError(
-                f"claim={self} says that nothing weighs more than {self.most:g}, and {column!r} has "
-                f"{largest:g}: state the largest that there can be, also among those that are not here"
+                f"claim={self} says that {limit}: state the largest that there can be, also among those that "
+                "are not here"
             )
 
 

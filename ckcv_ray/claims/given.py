@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 
 from ckcv_ray.claims.better import compare_rows
-from ckcv_ray.claims.error import RowError
+from ckcv_ray.claims.error import Weighed
 from ckcv_ray.claims.judged import HeldOutPredictions, Premise
 from ckcv_ray.claims.quantity import Claim
 from ckcv_ray.claims.recalls import Recall
@@ -68,7 +68,7 @@ class GivenPredictions(HeldOutPredictions):
                         f"claim={name} counts rows of class {task.classes[number]!r}, and there are none: "
                         "leave it out"
                     )
-            if quantity.weighs or isinstance(quantity, RowError):
+            if isinstance(quantity, Weighed):
                 quantity.check(made.problem)
         check_subgroups(certification.subgroups, task)
         if (divided := made.list_quantiles()) and made.problem.has_losses:

@@ -126,7 +126,13 @@ class FixedSequence:
         """
         if self.passed:
             return ""
-        _, wrong, rows = self.chosen
+        threshold, wrong, rows = self.chosen
+        if not sum(rows):
+            return (
+                f"no held-out row has the confidence of the first of {len(self.counts)} thresholds, "
+                f"{threshold:.6g}; on new rows, none of these, more of them may help, or a learner whose "
+                "scores differ more from row to row."
+            )
         rates = [one / max(1, of) for one, of in zip(wrong, rows, strict=True)]
 
         def passes(rows_in_all: int) -> bool:
@@ -136,7 +142,7 @@ class FixedSequence:
             return self._passes(self.bound(Tally(0.0, expected, sizes)))
 
         more, needed = "as measured, more rows alone are not expected to help", MAX_ROWS
-        if sum(rows) and self._passes(rates):
+        if self._passes(rates):
             needed = find_first(passes, 1, MAX_ROWS)
         if needed < MAX_ROWS:
             more = (

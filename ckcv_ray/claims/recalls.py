@@ -226,6 +226,11 @@ class Auc(Quantity):
         wrong = ~(score[high] > score[low])
         return Counts(wrong.astype(float), int(np.sum(wrong)), len(wrong))
 
+    def conclude(self, claim: Claim, held: HeldOutPredictions, method: str, lack: str = "") -> Claim:
+        """Return a claim with its sentence; see ``Quantity``."""
+        none = "" if claim.rows else "there are no held-out rows of one of the classes."
+        return super().conclude(claim, held, method, lack or none)
+
     def doubt(self, claim: Claim) -> str:
         """Return a sentence if a guess, whose AUC is one half, reaches what is proven."""
         if claim.bound is not None and claim.bound < 0.5:

@@ -22,13 +22,13 @@ import csv
 import hashlib
 import inspect
 import pickle
+import re
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from functools import partial
 from math import inf, nan, sqrt
 from numbers import Real
 from typing import Any, ClassVar, NamedTuple, Protocol
@@ -38,7 +38,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ckcv_ray.core.options import HasOptions, option
 from ckcv_ray.errors import InputError, cut, write_row
-from ckcv_ray.validation import ONE, Classes, Index, Numbers, Values, number, quote, suggest, text
+from ckcv_ray.validation import ONE, Classes, Index, Numbers, Values, number, quote, suggest
 
 UNDECIDED = -1
 GRAIN = 1 << 12  # of losses of numbers: 2**-20 of the largest one
@@ -262,7 +262,7 @@ def _parse_pairs(text: str) -> list[tuple[str, float]]:
 
 CLASSES = frozenset({Kind.BINARY, Kind.MULTICLASS})
 TWO, NUMBERS = frozenset({Kind.BINARY}), frozenset({Kind.REGRESSION})
-BY_TWO = frozenset({"roc_auc", "precision", "recall", "jaccard"})  # scorers of scikit-learn of two classes
+BY_TWO = frozenset({"roc_auc", "f1", "precision", "recall", "jaccard"})  # of two classes
 CLIPPED = "clipped:"  # before the limit of an absolute error
 
 
@@ -613,6 +613,12 @@ def extend_score(score: Score) -> Score:
 PARAMETER = "probability"
 
 
+def _check_digest(name: str, value: object) -> str:
+    if not (isinstance(value, str) and re.fullmatch("[0-9a-f]{64}", value)):
+        raise InputError(f"{name}={quote(value)} of a measure: expected a SHA-256 in hexadecimal digits")
+    return value
+
+
 @dataclass(frozen=True)
 class OwnScore(HasOptions):
     """A function of the true labels and the predicted ones, each (rows,), that returns a number: a loss.
@@ -627,7 +633,7 @@ class OwnScore(HasOptions):
     """
 
     name: str
-    digest: str = option("", partial(text, what="the digest of a function"), "Digest of the function.")
+    digest: str = option("", _check_digest, "Digest of the function.")
     function: Callable[..., Any] | None = field(default=None, compare=False)
 
     @classmethod

@@ -29,6 +29,7 @@ from ckcv_ray.records.record import Outcome
 from ckcv_ray.study.parts import Paper
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.study.study import Study, check_kind
+from ckcv_ray.tables.roles import MIN_CLASSES
 from ckcv_ray.tables.task import Task
 from ckcv_ray.validation import MOST, Index, Values, integer, sequence
 
@@ -469,9 +470,10 @@ def describe_rare_classes(task: Task, held: int) -> list[str]:
     rarest_first = np.argsort(units, kind="stable")
     lone = rarest_first[units[rarest_first] == 1]
     if len(lone):
+        leave_out = ", or leave it out" if task.n_classes - len(lone) >= MIN_CLASSES else ""
         said.append(
             f"rare: {task.target.name_classes(lone, units, unit)}; where a class of one {unit} is judged, it "
-            f"was not learned, and its rows count as wrong: add {unit}s of it, or leave it out"
+            f"was not learned, and its rows count as wrong: add {unit}s of it{leave_out}"
         )
     counted = map(np.arange, units)
     all_held = np.array([np.prod((held - drawn) / (n - drawn)) for drawn in counted])  # probabilities
@@ -482,6 +484,6 @@ def describe_rare_classes(task: Task, held: int) -> list[str]:
         said.append(
             f"rare: {task.target.name_classes(few, units, unit)}; with probability {format_percent(chance)} "
             f"all {unit}s of one are among the {held:,} of {n:,} held out, and it is never predicted: before "
-            "a first run, choose a smaller --holdout-share, or --paper, which holds none out"
+            "a first run, hold out fewer rows, or none with --paper"
         )
     return said

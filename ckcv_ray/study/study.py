@@ -68,6 +68,7 @@ from ckcv_ray.validation import (
 MAX_SEED, MAX_SEED_OF_SCORES = 2**128 - 1, 2**63 - 1
 LONGEST_SHOWN = 80
 MAX_PERMUTATIONS = 1_000_000
+MAX_TOML_BYTES = 1 << 24
 SLOTS: dict[str, dict[str, Any]] = {  # parts of a study: the option that chooses one, and the choices
     "learner": LEARNERS,
     "resampling": CERTIFIABLE,
@@ -184,7 +185,7 @@ class BaseStudy(HasOptions):
         """
         parts = self.parts
         rest = [part for slot, part in parts.items() if slot != SEVERAL]
-        of_study = get_values(self, fixed)
+        of_study = options_to_json(self, fixed)
         of_others = {n: v for part in rest for n, v in fold_values(part, fixed).items() if n not in SLOTS}
         return name_choices(parts) | get_learner_values(self.learner.by_label, fixed) | of_others | of_study
 
@@ -845,6 +846,8 @@ def read_toml(path: str | Path) -> dict[str, object]:
     """
     path = validation.as_path("path", path)
     with convert_errors(InputError, f"cannot read the study file {str(path)!r}"):
+        if path.stat().st_size > MAX_TOML_BYTES:
+            raise ValueError(f"it has more than {MAX_TOML_BYTES >> 20} MiB")
         given = tomllib.loads(path.read_text(encoding="utf-8"))
         repr(given)  # fails for a number of more digits than Python writes, which base 16 can have
         named = {name.replace("-", "_"): value for name, value in given.items()}
@@ -880,6 +883,12 @@ BACKENDS = ("auto", "ray", "serial")
 MIN_TIMEOUT = 0.1
 
 
+def _check_address(name: str, value: Any) -> str:
+    if not (isinstance(value, str) and value):
+        raise InputError(f"{name}={quote(value)}: expected host:port, or auto for the one on this machine")
+    return value
+
+
 def _check_timeout(name: str, value: Any) -> float:
     if isinstance(value, str):
         value = validation.parse_seconds(name, value + "s" * value[-1:].isdigit())
@@ -911,7 +920,7 @@ class Execution(HasOptions):
     )
     address: str | None = option(
         None,
-        partial(validation.text, what="host:port, or auto for the cluster on this machine"),
+        _check_address,
         "Ray cluster: host:port, or auto.",
         default_text="RAY_ADDRESS or local",
     )

@@ -73,7 +73,7 @@ def test_a_learner_that_is_no_worse_is_not_expected_to_be_beaten_by_more_rows() 
     result = run(study, Task.of(RING[:60], np.arange(60) % 4 == 0))
     statements = {claim.statement for claim in result.certificate.claims if claim.quantity.reference}
     (own,) = (said for said in statements if said.startswith("Nothing can be claimed for the share of wins"))
-    assert own.endswith("it is the learner that was selected.")
+    assert own.endswith(" is the learner that was selected.")
     (said,) = statements - {own}
     assert "as measured, more rows alone are not expected to prove it" in said
 
@@ -82,7 +82,7 @@ def test_of_a_learner_whose_candidates_failed_nothing_is_claimed(folder: Path) -
     result = load_run(folder)
     predictions = HeldOutPredictions(result.problem, replace(result.models, references=None))
     (claim,) = [c for c in prove(predictions, result.k) if str(c.quantity) == "better:linear"]
-    assert claim.statement.endswith("no candidate of it could be completed.")
+    assert claim.statement.endswith(" has no candidate that could be completed.")
     assert (claim.bound, claim.rows) == (None, 0)
     table = result.candidates
     none = table.set_column(table.schema.get_field_index("l_ms"), "l_ms", pa.nulls(len(table), pa.float64()))

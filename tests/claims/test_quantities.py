@@ -166,7 +166,7 @@ class TestAuc(OfClasses):
     units = 5
     ordered = True
     perfect = (0, 0, 0, 1, 1)
-    lack = "and nothing can be counted."
+    lack = "there are no held-out rows of one of the classes."
 
     def find_risk(self, claim: Claim, law: Law) -> float:
         of = [
@@ -362,7 +362,7 @@ REFUSED: list[tuple[Any, ...]] = [
     ({"claim": "better:linear"}, "with linear, and the learners of the study are linear: name"),
     (BETTER | {"claim": "better:svm", "search": "budget"}, "a search within a budget may leave open: choose"),
     ({"claim": "weighted_error:3"}, "is of rows that have weights: name their column with --weight"),
-    ({"claim": "weighted_error:2"}, "nothing weighs more than 2, and .weight. has 3: state", "weights"),
+    ({"claim": "weighted_error:2"}, "no weight is above 2, and .weight. has one of 3: state", "weights"),
     ({"claim": "weighted_error:3"}, "counts rows as independent, which rows of", "weighted groups"),
 ]
 

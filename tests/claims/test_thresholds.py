@@ -120,9 +120,9 @@ def test_the_sequence_stops_at_its_first_failure():
 
 def test_what_it_takes_is_said_where_nothing_passes():
     """No other seed is advised: one chosen for its result would void what is proven."""
-    said, hopeless = (
+    said, hopeless, empty = (
         make_tests(counts).explain(AnsweredError(), 400, ["answered"])
-        for counts in ((1.0, 2, 60), (1.0, 4999, 100_000))
+        for counts in ((1.0, 2, 60), (1.0, 4999, 100_000), (0.9, 0, 0))
     )
     proven = ceil_percent(clopper_pearson(2, 60, 0.025))
     assert "2 of 60 answered held-out rows are wrong, which is 3.33 % measured" in said
@@ -130,6 +130,9 @@ def test_what_it_takes_is_said_where_nothing_passes():
     assert "it takes about 4,700 new rows" in said  # of which 60 in 400 are answered
     assert any(clopper_pearson(ceil(n / 30), n, 0.025) <= 0.05 for n in range(698, 713))
     assert "more rows alone are not expected to help" in hopeless
+    assert empty.startswith(
+        "no held-out row has the confidence of the first of 1 thresholds, 0.9; on new rows"
+    )
     tests = FixedSequence((Tally(0.0, (60, 20), (200, 1000)),), PPV.find_risk, 0.7, 0.025)
     said = tests.explain(PPV, 2400, ["positive", "other"])
     assert "at the first of 1 thresholds 60 of 200 positive and 20 of 1,000 other held-out rows are" in said

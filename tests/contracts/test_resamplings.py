@@ -204,6 +204,7 @@ def test_resamplings_are_named_by_text():
         ("repeated_kfold:10x5", RepeatedKFold(10, 5)),
         ("nested_halves:5", NestedSplits(KFold(5), SingleSplit(0.5))),
         ("column:city: site", ColumnFolds("city: site")),
+        ("column:spread", ColumnFolds("spread")),
     ):
         assert parse_resampling(text) == resampling
     for text in FORMS.split(", "):

@@ -217,6 +217,7 @@ def test_a_class_without_rows_has_no_part_in_the_mean_recall():
     ("name", "kind", "message"),
     [
         ("neg_mean_absolute_error", Kind.BINARY, "is not for two classes: choose accuracy"),
+        ("f1", Kind.MULTICLASS, "is not for three or more classes"),
         ("roc_auc", Kind.MULTICLASS, "is not for three or more classes: .* such as roc_auc_ovr"),
         ("acuracy", Kind.BINARY, "did you mean accuracy"),
     ],

@@ -154,8 +154,8 @@ class Resampling(HasOptions, ABC):
 
     def __str__(self) -> str:
         """Return it as text such as kfold:10, without what has no place there."""
-        values = [getattr(self, name) for name in self.in_text]
-        said = [value for value in values if value not in (0, "spread")]  # no gap; the usual remainder
+        usual = {("gap", 0), ("remainder", "spread")}
+        said = [value for name in self.in_text if (name, value := getattr(self, name)) not in usual]
         parts = [f"{value:g}" if isinstance(value, float) else str(value) for value in said]
         return f"{self.name}:{self.separator.join(parts)}" if parts else self.name
 

@@ -16,6 +16,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from importlib.util import find_spec
 from itertools import chain
 from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple, Self
@@ -24,12 +25,13 @@ import numpy as np
 
 from ckcv_ray.core.measures import Kind
 from ckcv_ray.core.options import Option, option
-from ckcv_ray.errors import InputError
+from ckcv_ray.errors import AbsentError, InputError
 from ckcv_ray.learners.base import Coded, Setting
 from ckcv_ray.learners.sklearn.paths import CLASS_KINDS, NUMBER_KINDS, EstimatorLearner, fit_model
 from ckcv_ray.learners.sklearn.spec import (
     BOOSTERS,
     CATBOOST,
+    INSTALL,
     KINDS,
     LIGHTGBM,
     NO_STEP,
@@ -37,6 +39,7 @@ from ckcv_ray.learners.sklearn.spec import (
     Spec,
     Values,
     as_spec,
+    check_trusted,
     list_classes,
     list_specs,
 )
@@ -394,7 +397,10 @@ class BoostingLearner(EstimatorLearner):
     trees: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        self.build()
+        package = BOOSTERS[self.spec["class"]]
+        check_trusted(f"learner={self.name!r}", package)
+        if find_spec(package) is None:
+            raise AbsentError(f"{package} is not installed: {INSTALL}")
         super().__post_init__()
 
 

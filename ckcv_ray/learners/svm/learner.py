@@ -14,11 +14,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, ClassVar, Self
 
-from ckcv_ray.core.measures import Kind, Output
+from ckcv_ray.core.measures import Kind, Output, parse_numbers_by_label
 from ckcv_ray.core.options import Option, option
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.base import Codec, Learner, Path, Space, Trainer
-from ckcv_ray.learners.steps import CLASS_WEIGHT, EQUALLY, NAME, compute_weights, match_labels
+from ckcv_ray.learners.steps import BALANCED, CLASS_WEIGHT, EQUALLY, NAME, match_labels
 from ckcv_ray.tables.columns import Label
 from ckcv_ray.tables.task import Task
 from ckcv_ray.validation import MOST, check_choice, grid, inner_share, integer, quote
@@ -64,6 +64,10 @@ class KernelMachine(Learner):
     gamma: tuple[float, ...] = option(WIDTHS, GAMMA)
     scale: str = option("standard", SCALE)
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_products(str(self.class_weight), self.C)
+
     @property
     @abstractmethod
     def class_weight(self) -> str | Mapping[Label, float] | None:
@@ -79,19 +83,9 @@ class KernelMachine(Learner):
         return Space(map(make_path, self.gamma))
 
     def canonical(self, task: Task) -> Self:
-        """Return the learner with class weights as the task's labels; see ``base.Learner``.
-
-        Raises:
-            InputError: the product of a C and a weight is 0 or infinite.
-        """
-        matched = match_labels(str(self.class_weight), task.classes)
-        for weight in map(float, compute_weights(matched, task.classes, task.y)):
-            if not (self.C[0] * weight > 0 and math.isfinite(self.C[-1] * weight)):
-                raise InputError(
-                    f"{NAME}={quote(matched)}: the product of C and a weight must be positive and finite: "
-                    "choose less extreme values"
-                )
-        changes: dict[str, Any] = {"class_weight": matched}
+        """Return the learner with class weights as the task's labels; see ``base.Learner``."""
+        check_products(str(self.class_weight), self.C, task.n_classes)
+        changes: dict[str, Any] = {"class_weight": match_labels(str(self.class_weight), task.classes)}
         return replace(self, **changes)
 
     def usual(self, task: Task) -> Self:
@@ -99,6 +93,20 @@ class KernelMachine(Learner):
         C = (1.0,) if self.C == COST_GRID else self.C
         gamma = (1.0 / task.X.shape[1],) if self.gamma == WIDTHS else self.gamma
         return replace(self, C=C, gamma=gamma)
+
+
+def check_products(class_weight: str, C: tuple[float, ...], n_classes: int = 2) -> None:
+    """Raise InputError unless the product of every C and every weight is positive and finite."""
+    if class_weight == EQUALLY:
+        return
+    balanced = class_weight == BALANCED
+    given = [1 / n_classes, float(MOST)] if balanced else list(parse_numbers_by_label(class_weight).values())
+    for product, end in ((C[0] * min(given), C[0]), (C[-1] * max(given), C[-1])):
+        if not (math.isfinite(product) and product > 0):
+            raise InputError(
+                f"{NAME}={quote(class_weight)} with C={end!r}: the product of C and a weight must be "
+                "positive and finite: choose less extreme values"
+            )
 
 
 SOLVER_NAMES = ("newton",)  # names in ``solvers``
