@@ -1,4 +1,4 @@
-"""Queues: what to compute next, and what follows from what came back; that of a procedure, whole.
+"""Queues: what to compute next, and what follows from what came back; ``FullQueue`` is that of a procedure.
 
 A queue adds the outcomes of its batches in any order. How long a batch lasts follows from the time that
 earlier ones took, which every queue measures in the same way; which units are left, each says for itself.

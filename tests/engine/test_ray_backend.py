@@ -127,7 +127,8 @@ ON_RAY = (
     *("--backend", "ray", "--workers", "1", "--out"),
 )
 UNKNOWN = """
-import pathlib, sys
+import faulthandler, pathlib, sys
+faulthandler.dump_traceback_later(100)  # where it waits, if it does not end within the limit
 def home():
     raise RuntimeError("Could not determine home directory.")
 pathlib.Path.home = home

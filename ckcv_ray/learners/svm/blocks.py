@@ -14,7 +14,7 @@ Of more than two classes, training rows lie class by class. Distances are comput
 of classes takes its part of them. The kernel from the training rows to the scored rows is computed once for
 each gamma, a training row in each row, so that decision values are sums of the rows of support vectors only.
 
-Without the whole of M, one block of it is solved at a time.
+If M does not fit into memory, ``path_on_points`` solves one block of it at a time.
 The state is b and its gradient F over all n rows. Each round takes a working set of at most ``BLOCK`` rows,
 the worst violators on either side and then free variables, solves the problem restricted to them with the
 steps of ``path``, and updates F from the rows that changed, whose kernel is computed in strips and discarded.
