@@ -320,6 +320,11 @@ class Display(Progress):
             self.shown, self.said = now, line
             say(line)
 
+    def stop(self) -> None:
+        """Remove the live line; without a terminal there is none, and rich would print an empty one."""
+        if not self.disable:
+            super().stop()
+
 
 def show_result(result: Result, folder: str, as_json: bool, details: bool = False) -> None:
     """Print a result, and what was repaired; exit with 3 if anything failed, 5 or 6 if it is not accepted."""

@@ -14,16 +14,6 @@ import typer
 
 from ckcv_ray.cli import options
 from ckcv_ray.cli.data import Display, check_source, make_reading, read_rows_if_named, say_environment
-from ckcv_ray.cli.options import (
-    DetailsFlag,
-    Folder,
-    JsonFlag,
-    make_argument,
-    make_flag,
-    make_option,
-    normalize_folder,
-    with_options,
-)
 from ckcv_ray.cli.output import NOT_YET_PROVEN, Signals, console, say, show
 from ckcv_ray.engine.queue import Queue
 from ckcv_ray.errors import (
@@ -47,7 +37,9 @@ from ckcv_ray.study.study import Execution
 from ckcv_ray.tables.read import Reading
 
 
-def status(folder: Folder, details: DetailsFlag = False, as_json: JsonFlag = False) -> None:
+def status(
+    folder: options.Folder, details: options.DetailsFlag = False, as_json: options.JsonFlag = False
+) -> None:
     """Show the result of a finished run, or the progress of an unfinished one.
 
     Reads the run folder only.
@@ -154,13 +146,13 @@ LONGEST_CELL = 60
 def list_folders(
     folder: Annotated[
         str,
-        make_argument(
+        options.make_argument(
             "[FOLDER]",
             "Folder to look in, or an address such as s3://bucket/runs. [default: .]",
-            normalize_folder,
+            options.normalize_folder,
         ),
     ] = ".",
-    as_json: JsonFlag = False,
+    as_json: options.JsonFlag = False,
 ) -> None:
     """List the run folders in a folder and below it: what they are about, and what may be quoted.
 
@@ -187,24 +179,24 @@ def list_folders(
 STOP_SECONDS = 10.0  # in which a verification ends by itself, between two fits
 
 
-@with_options(execution=options.make_execution, reading=make_reading)
+@options.with_options(execution=options.make_execution, reading=make_reading)
 def verify(
-    folder: Folder,
+    folder: options.Folder,
     execution: Execution,
     reading: Reading,
-    rerun: bool = make_flag(
+    rerun: bool = options.make_flag(
         "--rerun", "Also run the study again, into a temporary folder, and compare the files."
     ),
-    test: str | None = make_option(
+    test: str | None = options.make_option(
         "Test rows that F* was measured on: the same file or named set.", check=check_source
     ),
-    table: str | None = make_option(
+    table: str | None = options.make_option(
         "The table that the run read, to make its salt again.", check=check_source
     ),
-    limit: float = make_option(
+    limit: float = options.make_option(
         "Seconds until it ends, since the folder decides what is fitted.", f"{SECONDS:g}", value=SECONDS
     ),
-    as_json: JsonFlag = False,
+    as_json: options.JsonFlag = False,
 ) -> None:
     """Check a finished run, and report what was made again and what was taken on trust.
 

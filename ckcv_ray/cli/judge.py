@@ -29,10 +29,7 @@ from ckcv_ray.tables.read import Reading
 NUMBERS, GROUPS = "Numbers", "Groups and weights"
 
 
-@with_options(reading=data.make_reading)
-def judge(
-    source: Annotated[str, make_argument("TABLE", "Labels and predictions.", data.check_source)],
-    reading: Reading,
+def choose_columns(
     label: str = typer.Option(..., "--label", help="Column with what is true."),
     prediction: str | None = make_option("Column with what was predicted."),
     score: str | None = make_option("Column of scores, of two classes: larger for the positive one."),
@@ -44,6 +41,13 @@ def judge(
     subgroups: str | None = make_option(
         "Columns whose groups are claimed too: sex,age:40,65 (edges; a single one as 40.0)."
     ),
+) -> PredictionColumns:
+    """Return which columns are what."""
+    named = parse_subgroups("subgroups", subgroups)
+    return PredictionColumns(label, prediction, score, against, group, weight, named)
+
+
+def ask(
     claim: str = make_option(
         "What is claimed; several as a,b share delta: error, sensitivity, specificity, recall, auc, ppv (of "
         "this source, or ppv:0.02 at a prevalence), npv:0.02; of numbers within:0.9.",
@@ -62,6 +66,29 @@ def judge(
     delta: float = typer.Option(0.05, help="Probability that anything claimed is false."),
     seed: str = typer.Option("0", help="Seed of the pairs of an AUC, or random."),
     empty_wrong: bool = make_flag("--empty-wrong", "Count rows without a label or prediction as wrong."),
+) -> Asked:
+    """Return what is to be claimed."""
+    return Asked(
+        claim=claim,
+        cut_off=cut_off,
+        positive=positive,
+        require=require,
+        accept=accept,
+        clip=clip,
+        baseline=baseline,
+        largest_group=largest_group,
+        delta=delta,
+        seed=seed,
+        empty_wrong=empty_wrong,
+    )
+
+
+@with_options(columns=choose_columns, asked=ask, reading=data.make_reading)
+def judge(
+    source: Annotated[str, make_argument("TABLE", "Labels and predictions.", data.check_source)],
+    reading: Reading,
+    columns: PredictionColumns,
+    asked: Asked,
     out: Path | None = make_option("Write a page as well: a file of HTML."),
     details: DetailsFlag = False,
     as_json: JsonFlag = False,
@@ -77,10 +104,6 @@ def judge(
         ckcv judge test.csv --label outcome --score risk --require 'sensitivity>=0.9'
         ckcv judge test.csv --label price --prediction guess --clip 50 --baseline 200
     """
-    named = parse_subgroups("subgroups", subgroups)
-    columns = PredictionColumns(label, prediction, score, against, group, weight, named)
-    fields = (claim, cut_off, positive, require, accept, clip, baseline, largest_group, delta, seed)
-    asked = Asked(*fields, empty_wrong)
     found = judge_table(data.read_new_rows(source, reading), columns, asked, source)
     show(found.to_json(), found.summary(details), as_json)
     if out is not None:

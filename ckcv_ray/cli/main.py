@@ -256,7 +256,7 @@ def main() -> None:
     output.open_closed_streams()
     stream, shown, thresholds = sys.stderr, warnings.showwarning, gc.get_threshold()
     gc.set_threshold(YOUNG_OBJECTS, *thresholds[1:])
-    sys.stderr = output.Messages(stream) if stream is not None else stream
+    sys.stderr = output.Messages(stream)
     warnings.showwarning = output.show_warning
     try:
         with output.exit_by_code():

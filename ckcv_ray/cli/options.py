@@ -104,24 +104,6 @@ def with_options(**makers: Callable[..., object]) -> Callable[[Callable[..., Giv
     return decorate
 
 
-def make_execution(**given: Any) -> Execution:
-    """Make an execution from options.
-
-    Raises:
-        InputError: an option is out of its range, does not apply to the backend, or needs Ray, which is not
-            installed; or no cluster answers at the address.
-    """
-    execution = Execution(**_take(given))
-    choose_backend(execution, seconds=0.0)  # refuses what needs Ray before anything is read
-    if execution.address is not None:
-        reach(execution.address)
-    return execution
-
-
-def _take(given: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in given.items() if value is not None}
-
-
 def choose_folder(source: str, ending: str, run_id: str) -> str:
     """Return a folder in the working directory for a run, named after its table.
 
@@ -208,40 +190,6 @@ SLOT_HELP = {
 SLOT_PANELS = {"resampling": USUAL_PANEL, "criterion": USUAL_PANEL, "search": "Search"}  # none: used most
 
 
-def make_study(study: Path | None = None, **given: Any) -> Study:
-    """Make a study from options, which take precedence over those of a TOML file.
-
-    Raises:
-        InputError: an option is unknown, out of its range, or does not apply to the chosen parts.
-    """
-    if study is None:
-        return _make_study(_take(given))
-    in_file = read_toml(study)
-    try:
-        return _make_study(in_file | _take(given))
-    except InputError as error:
-        try:
-            _make_study(in_file)
-        except InputError as of_file:
-            if str(of_file) == str(error):
-                raise InputError(f"{str(study)!r}: {error}") from None
-        raise
-
-
-def _make_study(values: Mapping[str, Any]) -> Study:
-    make = Study.paper if boolean("paper", values.get("paper", False)) else Study.of
-    return make(**{name: value for name, value in values.items() if name != "paper"})
-
-
-def make_procedure(**given: Any) -> Procedure:
-    """Make a procedure from options.
-
-    Raises:
-        InputError: an option is unknown or out of its range.
-    """
-    return Procedure.of(**_take(given))
-
-
 def list_offered(slot: str, kind: type[AnyStudy | Execution] = Study) -> dict[str, type[Named]]:
     """Return the parts that ``--help`` names; an estimator is chosen by its class, as in "module:Class".
 
@@ -290,12 +238,70 @@ def _parameter(
     return Parameter(name, Parameter.POSITIONAL_OR_KEYWORD, default=shown, annotation=kind | None)
 
 
-make_execution.__signature__ = Signature([*_parameters(Execution)])  # type: ignore[attr-defined]
-make_procedure.__signature__ = Signature([*_parameters(Procedure)])  # type: ignore[attr-defined]
-make_study.__signature__ = Signature(  # type: ignore[attr-defined]
-    [
-        *_parameters(Study),
-        _parameter("study", Path, "TOML file with study options; those given here come first.", None),
-        _parameter("paper", bool, "The paper's defaults: every k, and all rows.", None),
-    ]
+def takes(*parameters: Parameter) -> Callable[[Callable[..., Given]], Callable[..., Given]]:
+    """Declare the parameters of a function that computes one of a command; see ``with_options``."""
+
+    def decorate(make: Callable[..., Given]) -> Callable[..., Given]:
+        make.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+        return make
+
+    return decorate
+
+
+@takes(*_parameters(Execution))
+def make_execution(**given: Any) -> Execution:
+    """Make an execution from options.
+
+    Raises:
+        InputError: an option is out of its range, does not apply to the backend, or needs Ray, which is not
+            installed; or no cluster answers at the address.
+    """
+    execution = Execution(**_take(given))
+    choose_backend(execution, seconds=0.0)  # refuses what needs Ray before anything is read
+    if execution.address is not None:
+        reach(execution.address)
+    return execution
+
+
+@takes(
+    *_parameters(Study),
+    _parameter("study", Path, "TOML file with study options; those given here come first.", None),
+    _parameter("paper", bool, "The paper's defaults: every k, and all rows.", None),
 )
+def make_study(study: Path | None = None, **given: Any) -> Study:
+    """Make a study from options, which take precedence over those of a TOML file.
+
+    Raises:
+        InputError: an option is unknown, out of its range, or does not apply to the chosen parts.
+    """
+    if study is None:
+        return _make_study(_take(given))
+    in_file = read_toml(study)
+    try:
+        return _make_study(in_file | _take(given))
+    except InputError as error:
+        try:
+            _make_study(in_file)
+        except InputError as of_file:
+            if str(of_file) == str(error):
+                raise InputError(f"{str(study)!r}: {error}") from None
+        raise
+
+
+def _make_study(values: Mapping[str, Any]) -> Study:
+    make = Study.paper if boolean("paper", values.get("paper", False)) else Study.of
+    return make(**{name: value for name, value in values.items() if name != "paper"})
+
+
+@takes(*_parameters(Procedure))
+def make_procedure(**given: Any) -> Procedure:
+    """Make a procedure from options.
+
+    Raises:
+        InputError: an option is unknown or out of its range.
+    """
+    return Procedure.of(**_take(given))
+
+
+def _take(given: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in given.items() if value is not None}

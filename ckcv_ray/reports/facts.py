@@ -807,11 +807,11 @@ def _name_search(result: Certified) -> str:
         return f"race: the best of {candidates:,} candidates"
     left, least, numbers = search["not_excluded"], search["least"], result.certificate.numbers
     budget = f"budget, effort {search['effort']:,}"
-    said = f"{budget}: {left:,} of {candidates:,} candidates were not excluded"
     if least is None:
-        return said
+        return f"{budget}: the best of {candidates:,} candidates, of which all others are excluded"
     could = describe_least(least, None if numbers is None else numbers["clip"])
-    return f"{said}; the best of them could still have {could}"
+    open_ones = f"{left:,} of {candidates:,} candidates were not excluded"
+    return f"{budget}: {open_ones}; the best of them could still have {could}"
 
 
 # Further sections

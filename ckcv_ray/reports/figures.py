@@ -455,8 +455,8 @@ def _draw_folds(result: Certified) -> Picture:
     many = last > 8 * first
     caption = (
         "L_MS and L_EE of the best candidate at the winner's and each reported k. At every other k a lower "
-        "bound of L_MS for all its candidates: above the winner's where they are beaten, and not where the "
-        "table says open or failed. Unseen, in the table, needed no fit. Values of k with as many "
+        "bound of L_MS for all its candidates: above the winner's where they are beaten; where the table "
+        "says open or failed it may be below. Unseen, in the table, needed no fit. Values of k with as many "
         f"{unit} in a fold are one procedure, joined by a line."
     )
     columns = ("lower_bound", floor_percent), ("l_ms", ceil_percent), ("l_ee", ceil_percent)

@@ -96,11 +96,12 @@ def _count_use(use: pieces.Use, runs: list[Files], ledger: str | PathLike[str] |
     others = [earlier for earlier in linked if (earlier.shares, earlier.delta) != (use.shares, use.delta)]
     if number > use.shares or others:
         fixed = (others or linked)[0]
+        counted = sum((one.shares, one.delta) == (fixed.shares, fixed.delta) for one in linked)
         raise InputError(
-            f"some of these rows, or of rows linked with them, were judged on {fixed.date[:10]}, with "
-            f"delta={fixed.delta:g} shared among {pluralize(fixed.shares, 'use')}, of which {len(linked)} "
-            "counted: give this --delta and --uses while a share is left; else judge new rows, and name the "
-            "number of uses at the first one"
+            f"uses={use.shares}, delta={use.delta:g}: some of these rows, or of rows linked with them, were "
+            f"judged on {fixed.date[:10]}, with delta={fixed.delta:g} shared among "
+            f"{pluralize(fixed.shares, 'use')}, of which {counted} counted: give this --delta and --uses "
+            "while a share is left; else judge new rows, and name the number of uses at the first one"
         )
     counting, unwritable = read[len(runs) :], list[str]()
     for place, found in read if ledger is None else ():

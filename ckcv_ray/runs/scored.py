@@ -373,7 +373,9 @@ class Scored(Result):
     def _corrected(self) -> dict[str, Limits]:
         """The interval of the best entry that allows for its being chosen, by the name of the score."""
         if (row_values := self.computed.row_values) is None:
-            raise InputError(f"interval={BBC}: evaluate with interval={BBC}")
+            raise InputError(
+                f"interval={BBC} needs the values of rows, which only an evaluation with interval={BBC} keeps"
+            )
         first, draws = self.scores[0], Draws(self.study.seed, self.task.salt).at(*BEST_OF_ROWS)
         losses = first.loss * row_values[first.name]
         return {name: correct_best(losses, values, draws) for name, values in row_values.items()}
