@@ -1,18 +1,18 @@
-"""The files of a run folder by name, on a disk or on an object store, and which of them an address leads to.
+"""The files of a run folder by name, on a disk or on an object store, and the run folders at an address.
 
-They are Parquet and JSON. Every Parquet file names the run it belongs to, the version of its schema and that
-of this package; a reader rejects what it does not know. A file may come from anybody, so what it says of
-itself is checked first, and it is read under a limit of memory.
+Most are Parquet or JSON. Every Parquet file names its run, the version of its schema and that of this
+package; a reader rejects another run or schema. A file may come from anybody, so what it says of itself is
+checked first, JSON has a limit of bytes, and Parquet is read under a limit of memory.
 
 On a disk they are written atomically and durably, and by one process at a time. A file written by somebody
-else may be a pipe, a device, or endless: its type and size are checked before it is opened, and no more than
-that size is read.
+else may be a pipe, a device, or endless: it is opened without blocking, its type and size are checked before
+it is read, and no more than that size is read.
 
 On a store a file is an object of the same name, so that a plain copy of the objects to a disk is the run
 folder. An object appears whole, and nothing needs a lock: whatever two writers compute is the same, so that
-parts of the log, named by their digests, are created if they are absent, and files that follow from the study
-are replaced by the same bytes. A second writer wastes work; a time stamp warns of it. What does not follow
-from the study is one object each, which only one of two writers can create.
+parts of the log, named by their digests, and files that follow from the study are replaced by the same bytes.
+A second writer wastes work; a time stamp warns of it. What has to be of one writer, such as the first files
+of a run or a batch of live rows, is one object each, which only one of two writers can create.
 """
 
 import json
