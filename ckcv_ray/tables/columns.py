@@ -417,12 +417,14 @@ def _form_of_amounts(
 ) -> str:
     """Return the form of texts that are amounts: their unit, and the form of their numbers."""
     form, bad = find_number_form([amount.number for amount in amounts], decimal, thousands)
-    unit = amounts[0].unit
-    pairs = zip(texts, amounts, strict=True)
-    others = [text for text, amount in pairs if amount.unit != unit or amount.number in bad]
-    if others:
-        what = f"has amounts in several units or ways, such as {texts[0]!r} and {others[0]!r}"
-        raise ColumnError(what, "write all in one", CATEGORY)
+    unit, wrong, fine, odd = amounts[0].unit, set(bad), list[str](), list[str]()
+    for text, amount in zip(texts, amounts, strict=True):
+        (odd if amount.unit != unit or amount.number in wrong else fine).append(text)
+    if odd:
+        shown = " and ".join(map(repr, (fine[:1] + odd)[:2]))
+        raise ColumnError(
+            f"has amounts in several units or ways, such as {shown}", "write all in one", CATEGORY
+        )
     return f"{unit}{AMOUNTS}{form}"
 
 
@@ -1200,7 +1202,8 @@ def learn_column(cells: Cells, name: str, asked: ColumnKind | None) -> tuple[Col
     """Return how a column is understood, of a kind that may be ``asked`` for, and its numbers (rows,).
 
     Raises:
-        ColumnError: it is empty, or of several kinds.
+        ColumnError: it is empty, or of several kinds; or the largest magnitude, gaps or not, is above 1e150,
+            or above 0 and below 1e-150.
     """
     column = _infer(cells, name, asked)
     numbers, bad = _read_cells(cells, replace(column, short_decimals=False))  # none here has three

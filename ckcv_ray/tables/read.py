@@ -101,7 +101,8 @@ def is_plausible(word: str) -> bool:
     outline = "".join(map(_outline, word))
     if ODD.search(outline):
         return False
-    return word in ALONE or not any(kind in "aAlUo" for kind in outline) or not ODD_IN_LATIN.search(outline)
+    alone = len(word) == 1 and word in ALONE
+    return alone or not any(kind in "aAlUo" for kind in outline) or not ODD_IN_LATIN.search(outline)
 
 
 def _outline(c: str) -> str:
@@ -218,7 +219,10 @@ def _check_names_once(content: bytes, written: bytes, lines: LinesLeftOut, name:
     ``written`` is the text ``content`` with the lines that are left out of it.
     """
     names = NAMES_LINE.match(content)
-    if lines.complete or names is None or content.find(names[1], names.end()) < 0:
+    if lines.complete or names is None:
+        return
+    end = b"\n" if b"\n" in content else b"\r"
+    if all(content.find(end + mark + names[1], names.end()) < 0 for mark in (b"", BOM_UTF8)):
         return
     texts = [line.rstrip(b"\r\n").removeprefix(BOM_UTF8) for line in _split_lines(written)]
     same = [i for i in number_lines(written, lines, name) if texts[i - 1] == names[1]]
@@ -443,6 +447,8 @@ def _decode(content: bytes, encoding: str | None, name: str) -> tuple[bytes, lis
 
     A mark says the encoding, whatever else was said; without either it is UTF-8, or western.
     """
+    if encoding is not None:
+        "a".encode(encoding)  # an error if there is no such encoding, beside a mark as well
     if content.startswith(codecs.BOM_UTF8):
         content, encoding = content.removeprefix(codecs.BOM_UTF8), None
     encoding = next((own for mark, own in MARKS.items() if content.startswith(mark)), encoding)

@@ -88,6 +88,8 @@ CASES = {
     **{name: Case(cells, [-1234.5, -12.25, -7000] if name[0] in "-(" else [1234.5, 12.25, 7000])
        for name, cells in AMOUNTS.items()},
     "several units": Case(["$5", "7 €", "$9"], "units or ways, such as '$5' and '7 €'"),
+    "several ways": Case(["$1.234,50", "$1,234.50", "$7,000.25"], "as '$1,234.50' and '$1.234,50': write"),
+    "odd ways": Case(["$0,123,456", "$1,234,5"], "ways, such as '$0,123,456' and '$1,234,5': write all"),
     # numbers and times as other programs write them
     **{cells[0]: Case(cells, f"numbers or times, such as {cells[0]!r} in row 1: write") for cells in (
         ["0.126D+00", "0.5D+01"], ["0.25D-3", "7", "0.5"], ["'12", "'13", "'15.5"],
@@ -100,6 +102,7 @@ CASES = {
     "nan of Arrow": Case(["nan(1)", "2", "3"], "something else, such as"),
     "numbers that are no days": Case(["1", "2", "3"], "not all dates such as 20261123", DATE),
     "small numbers": Case([1e-200, 7e-200], "has 7e-200 in row 2, the largest: fix it (mag"),
+    "small numbers and gaps": Case([1e-200, None, 7e-200], "has 7e-200 in row 3, the largest: fix it (mag"),
 }  # fmt: skip
 
 
@@ -202,8 +205,8 @@ def test_each_reader_hands_over_the_words_and_they_are_gaps_unless_they_are_kept
     task, _ = read_task(path)
     assert task.schema[1].levels == ("DE", "ZA")
     assert [found.describe() for found in task.gap_words] == [
-        "20 of 40 rows (50 %), by the words 'NA' in 10 (--keep-values NA keeps these)",
-        "16 of 40 rows (40 %), by the words 'none' in 16 (--keep-values none keeps these)",
+        "20 of 40 rows (50 %), with 'NA' in 10 of them (to keep such text, say --keep-values NA)",
+        "16 of 40 rows (40 %), with 'none' in 16 of them (to keep such text, say --keep-values none)",
     ]
     kept, _ = read_task(path, asked=NAMIBIA)
     assert kept.schema[1].levels == ("DE", "NA", "ZA")
@@ -226,7 +229,7 @@ def test_a_kept_word_among_numbers_is_asked_about(tmp_path: Path) -> None:
 
 def test_labels_that_are_words_are_counted_and_may_be_kept() -> None:
     columns = pa.Table.from_pandas(frame(y=["yes", "no", "NA", "no", ""] * 8))
-    with pytest.raises(InputError, match=r"16 of 40 rows \(40 %\), by the words 'NA' in 8 .*in row 3: fix"):
+    with pytest.raises(InputError, match=r"16 of 40 rows \(40 %\), with 'NA' in 8 of them .*in row 3: fix"):
         Task.from_table(columns)
     dropped = DeclaredTypes(drop_unlabelled=True)
     task = Task.from_table(columns, asked=dropped._replace(keep_values=("NA",)))

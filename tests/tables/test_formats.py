@@ -265,6 +265,12 @@ def test_every_row_is_read_and_what_may_be_none_is_asked_about(end, lines, skip,
         assert "\x1a" not in "".join(columns.column(-1).drop_null().to_pylist())
 
 
+def test_names_inside_a_line_are_not_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ckcv_ray.tables.read.number_lines", pytest.fail)
+    (tmp_path / "a.csv").write_text("x,y\n" + "xx,y\nz,xy\n" * 8)
+    assert read(tmp_path / "a.csv").learn.num_rows == 16
+
+
 def test_a_comment_before_names_loses_its_mark_and_that_is_said(tmp_path: Path) -> None:
     path, said = tmp_path / "table.csv", list[str]()
     path.write_text("\n".join([f"# {HEAD}", *WARD]))
@@ -277,6 +283,7 @@ def test_a_comment_before_names_loses_its_mark_and_that_is_said(tmp_path: Path) 
 
 FOREIGN = {  # two labels, which are text of western Europe in no way
     "cp1250": ("Wałęsa", "Łódź"),
+    "cp1251": ("ий", "аи"),
     "shift_jis": ("男性", "女性"),
     "mac_roman": ("Müller", "Größe"),
 }
@@ -323,10 +330,11 @@ def test_an_encoding_is_what_the_file_says_or_the_user(encoding, said, tmp_path)
     assert columns["y"].unique().to_pylist() == ["Müller", "Größe"]
 
 
+@pytest.mark.parametrize("own", ["utf-8", "utf-8-sig", "utf-16"])
 @pytest.mark.parametrize("encoding", ["rot13", "undefined", "", 1251])
-def test_an_unknown_encoding_is_refused(encoding: str, tmp_path: Path) -> None:
+def test_an_unknown_encoding_is_refused(encoding: str, own: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"table\.csv'"):
-        read(write_page(tmp_path, ("a", "b"), "utf-8"), Reading(encoding=encoding))
+        read(write_page(tmp_path, ("a", "b"), own), Reading(encoding=encoding))
 
 
 def test_a_separator_is_one_character(tmp_path: Path) -> None:
