@@ -75,7 +75,9 @@ def make_reading(
         "none; units and totals are refused",
         panel=READING,
     ),
-    encoding: str | None = make_option("Encoding of text, such as cp1251.", "found or asked", panel=READING),
+    encoding: str | None = make_option(
+        "Encoding of text, such as cp1251.", "UTF-8, or cp1252 if it looks so; else refused", panel=READING
+    ),
 ) -> Reading:
     """Collect what files do not say about themselves."""
     return Reading(separator, sheet, skip_rows, encoding)
@@ -188,7 +190,7 @@ class Chosen(NamedTuple):
         task = Task.from_table(table, roles, self.asked, source, scores, self.reading)
         if task.n < table.num_rows:
             found = GapWords.of(table[task.target.name], task.target.name, ~task.find_labelled(table))
-            left = f"left out: {found.describe()}; {task.n:,} are learned from"
+            left = f"left out: {found.describe(not numbers)}; {task.n:,} are learned from"
             say(f"rows without {task.target.name!r} {left}")
         rows = read_new_rows(test, self.reading.adapt(test)) if test else None if scores else columns.test
         test_rows = make_test_rows(rows, task)

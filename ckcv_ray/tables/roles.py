@@ -220,7 +220,6 @@ def check_kept(words: Collection[str]) -> frozenset[str]:
 
 MIN_OF_CLASS = 2
 MIN_CLASSES = 2
-TO_PREDICT_NUMBERS = "; to predict numbers, choose a learner of numbers such as ridge, with --clip"
 MAX_CLASSES_NAMED, MAX_OF_CLASS = 5, 24  # of classes that are named in one sentence, and of their labels
 
 
@@ -321,13 +320,15 @@ class ClassTarget(Target):
     def check(self, y: Classes, allow_singletons: bool = False) -> None:
         """Raise InputError if a class has a single row; with ``allow_singletons`` if most classes have."""
         counts = np.bincount(y, minlength=len(self.classes))
-        few = np.flatnonzero(counts < MIN_OF_CLASS).tolist()
-        if len(few) > (len(self.classes) // 2 if allow_singletons else 0):
+        few, half = np.flatnonzero(counts < MIN_OF_CLASS).tolist(), len(self.classes) // 2
+        if len(few) > (half if allow_singletons else 0):
+            cures = ["leave these out"] * (len(self.classes) - len(few) >= MIN_CLASSES)
+            cures += ["score by ckcv evaluate, which proves nothing"] * (len(few) <= half)
             raise InputError(
-                f"the target {self.name!r} has classes of 1 row ({some([self.classes[i] for i in few])}): "
-                f"{'most need' if allow_singletons else 'each needs'} at least {MIN_OF_CLASS}; leave the "
-                "others out, or if they are few score them by ckcv evaluate, which proves nothing"
-                f"{TO_PREDICT_NUMBERS}"
+                f"the target {self.name!r} has classes of 1 row ({some([self.classes[i] for i in few])}) "
+                f"among its {len(self.classes):,} ({some(self.classes)}): "
+                f"{'most need' if allow_singletons else 'each needs'} at least {MIN_OF_CLASS}"
+                f"{'; ' * bool(cures)}{', or '.join(cures)}{_perhaps_numbers(self.classes)}"
             )
 
     def read(self, columns: pa.Table, name: str | None = None) -> Classes:
@@ -420,7 +421,7 @@ def encode_classes(column: pa.ChunkedArray, target: str) -> tuple[tuple[Label, .
     if odd:
         raise InputError(f"the target {target!r} has {odd[0]}: labels are text or finite numbers")
     if not MIN_CLASSES <= len(found) <= MAX_CLASSES:
-        hint = TO_PREDICT_NUMBERS if len(found) > MAX_CLASSES else ""
+        hint = _perhaps_numbers(found[:MAX_CLASSES]) if len(found) > MAX_CLASSES else ""
         raise InputError(
             f"the target {target!r} has {pluralize(len(found), 'class', 'classes')} "
             f"({some(found)}): expected {MIN_CLASSES} to {MAX_CLASSES:,}{hint}"
@@ -431,6 +432,13 @@ def encode_classes(column: pa.ChunkedArray, target: str) -> tuple[tuple[Label, .
     if len(codes) * max(len(str(label)) for label in found) > MAX_TABLE_BYTES:
         raise InputError(f"labels of {target!r} take more than {MAX_TABLE_BYTES >> 20:,} MiB: shorten them")
     return tuple(found), _number_labels(values, codes, tuple(found), target)
+
+
+def _perhaps_numbers(classes: Sequence[Label]) -> str:
+    """Return the end of a message that says how to predict numbers, if labels are such; else ""."""
+    if any(isinstance(label, bool) or _find_number(label) is None for label in classes):
+        return ""
+    return "; to predict numbers, choose a learner of numbers such as ridge, in ckcv run with --clip"
 
 
 def _find_number(label: Label) -> float | None:
@@ -455,14 +463,18 @@ class GapWords(NamedTuple):
             rows[bare(found["values"]) if isinstance(found["values"], str) else ""] += found["counts"]
         return cls(name, {word: rows[word] for word in sorted(rows)}, len(column))
 
-    def describe(self) -> str:
-        """Say in how many rows cells count as empty, and which words do, with the option that keeps these."""
+    def describe(self, keepable: bool = True) -> str:
+        """Say in how many rows cells count as empty, and which words do, with the option that keeps these.
+
+        Words are not ``keepable`` where numbers are needed.
+        """
         empty, words = sum(self.rows.values()), [word for word in self.rows if word]
         said = f"{empty:,} of {self.n:,} rows ({format(100 * empty / self.n, '.3g')} %)"
         if not words:
             return said
         listed = " and ".join(f"{word!r} in {self.rows[word]:,}" for word in words)
-        return f"{said}, by the words {listed} ({write_option('keep-values', ','.join(words))} keeps these)"
+        kept = f" (to keep such text, say {write_option('keep-values', ','.join(words))})" if keepable else ""
+        return f"{said}, with {listed} of them{kept}"
 
 
 ANSWERS = JOIN, APART = "join", "apart"
@@ -760,8 +772,8 @@ class SplitUnits(Groups):
         }[self.kind]
         if form != wanted or sign not in signs:
             raise InputError(
-                f"column {self.column!r} has {self.kind} values, and {quote(sign + text)} is none of them: "
-                f"write {self.column}{signs[0]}{''.join(example)}"
+                f"column {self.column!r} has {self.kind} values: say, for example, "
+                f"{self.column}{signs[0]}{''.join(example)}, not {quote(sign + text)}"
             )
         if self.levels:
             alike = positions_by_value(self.levels).get(canonical_text(text), -1)

@@ -68,13 +68,23 @@ def test_how_tables_are_read_is_said_once_for_all_of_a_command(ckcv: Command, tm
     asked = (*asked, "--learner", "tree", "--subgroups", "drinks")
     code, _, said = ckcv(*asked, "--out", tmp_path / "taken")
     assert code == 0, said
-    assert "'drinks' is empty in 24 of 48 rows (50 %), by the words 'none' in 24 (--keep-values none" in said
+    assert (
+        "'drinks' is empty in 24 of 48 rows (50 %), with 'none' in 24 of them (to keep such text, say" in said
+    )
     code, printed, said = ckcv(*asked, "--out", run, "--keep-values", "none", "--json")
     assert (code, "is empty in" in said, json.loads(printed)["test_error"] >= 0) == (0, False, True)
     new.write_text("age,drinks\n41.5,none\n1.250,some\n")
     for words, doubtful in (((), True), (("--thousands", "."), False), (("--thousands", ","), False)):
         code, _, said = ckcv("predict", run, new, *words)
         assert (code, "1 of 2 rows could not be judged: column 'age' has '1.250'" in said) == (0, doubtful)
+
+
+def test_a_word_in_place_of_a_number_is_not_offered_to_be_kept(ckcv: Command, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("x,y\n" + "".join(f"{i % 7},{i if i % 8 else 'NA'}\n" for i in range(64)))
+    code, _, said = ckcv(
+        "plan", tmp_path / "a.csv", "--learner", "ridge", "--clip", "64", "--drop-unlabelled"
+    )
+    assert (code, "8 of 64 rows (12.5 %), with 'NA' in 8 of them; 56 are learned from" in said) == (0, True)
 
 
 def test_nothing_of_rows_held_out_is_said_before_they_certify(

@@ -283,8 +283,8 @@ def test_values_are_compared_as_they_are_written() -> None:
     [
         ("site=D", {}, "met by no row of 240"),
         ("ward>=1", {}, "met by every row of 240"),
-        ("seen=2024-03-01", {}, "has date values, and '=2024-03-01' is none of them: write seen>="),
-        ("site>B", {}, "and '>B' is none of them: write site=A"),
+        ("seen=2024-03-01", {}, "has date values: say, for example, seen>=2025-01-31, not '=2024-03-01'"),
+        ("site>B", {}, "has category values: say, for example, site=A, not '>B'"),
         ("site=B", {"group": "patient"}, "divides 60 groups of 'patient', one of them in row 1: leave out"),
         ("site=B", {"holdout_share": 0.5}, "holdout_share=0.5 is for rows that are drawn"),
         ("seen<2024-03-01", {}, "expected a column and a value"),

@@ -133,11 +133,13 @@ def test_features_and_drop_choose_columns():
     assert Task.from_table(columns, Roles(features=["b"])).X[:, 0].tolist() == [2, 7, 1, 8, 2, 8, 1, 8]
 
 
-LEAST = "each needs at least 2; leave the others out, or if they are few score them by ckcv evaluate"
+LEAST = "(a, b, c, d): each needs at least 2; leave these out, or score by ckcv evaluate, which prov"
+FEW = " among its 2 (1, 2): each needs at least 2; score by ckcv evaluate, which proves nothing; to predict n"
 REFUSED = [  # what is changed in the columns a, b and y, how they are used, and what is said
-    ({"y": list("aaccabda")}, {}, f"the target 'y' has classes of 1 row (b, d): {LEAST}"),
+    ({"y": list("aaccabda")}, {}, f"the target 'y' has classes of 1 row (b, d) among its 4 {LEAST}"),
+    ({"y": [1] * 7 + [2]}, {}, FEW),
     ({"a": range(0, 4004, 2), "b": None, "y": [*range(1001)] * 2}, {}, "has 1,001 classes (0, 1, 2"),
-    ({"y": [i / 2 for i in range(8)]}, {}, "; to predict numbers, choose a learner of numbers"),
+    ({"y": [i / 2 for i in range(8)]}, {}, ": each needs at least 2; to predict numbers, choose a learner"),
     ({"y": None}, {}, "none of target, y, label, class is the target: name it with --target; the col"),
     ({}, {"target": "Y"}, "there is no column 'Y' for the target: the columns are a, b, y; did you mean"),
     ({}, {"drop": ["a", "b"]}, "no feature left besides the target 'y': correct --features or --drop"),
@@ -153,7 +155,7 @@ def test_a_table_that_cannot_be_learned_from(changed, roles, expected):
 
 
 def test_classes_of_a_single_row_may_be_scored_if_they_are_few():
-    with pytest.raises(InputError, match=r"classes of 1 row \(b, c, d\): most need at least 2;"):
+    with pytest.raises(InputError, match=r"1 row \(b, c, d\) among its 4 \(a, b, c, d\): most need .* 2$"):
         Task.from_table(plain_columns(y=list("aaaaabcd")), allow_singletons=True)
     assert Task.from_table(plain_columns(y=list("aacccbaa")), allow_singletons=True).n_classes == 3
 
