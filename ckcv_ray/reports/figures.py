@@ -1,13 +1,17 @@
 """The figures of a result: each a chart with a caption and the table of its values.
 
-A chart is a value: marks and tiles on two axes, written as SVG for a page, or drawn on axes of matplotlib in
-notebooks (``result.plot``). Text and lines are in ``INK``, the colour of the surrounding text, in a light and
-in a dark scheme; the same chart gives the same bytes. What is drawn of judged rows is of those that the first
-claim counts, or of kept predictions.
+A chart is a value: marks and tiles on two axes, drawn by matplotlib, as SVG for a page or in notebooks
+(``result.plot``). On a page text and lines have the colour of the surrounding text, in a light and in a dark
+scheme; the same chart gives the same bytes. What is drawn of judged rows is of those that the first claim
+counts, or of kept predictions.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+import re
+import warnings
+from collections.abc import Iterator, Sequence
 from html import escape
+from io import StringIO
+from math import ceil
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -57,29 +61,23 @@ from ckcv_ray.validation import Index, Values
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-INK = "currentColor"
+INK = "#010203"  # stands for the colour of the surrounding text: "currentColor" on a page, black elsewhere
 BLUE, ORANGE, RED = "#2f80d8", "#d9730d", "#e5484d"
 COLOURS = (BLUE, ORANGE, "#2b9a66", "#8e4ec6", "#c2298a", "#8d6e4a")  # of curves, and of classes
-SHADES = (  # viridis, from its smallest value to its largest
-    *("#482475", "#463480", "#414487", "#3b528b", "#355f8d", "#2f6c8e", "#2a788e", "#25848e"),
-    *("#21918c", "#1e9c89", "#22a884", "#2fb47c", "#44bf70", "#5ec962", "#7ad151", "#bddf26"),
-)
-WIDTH, HEIGHT, FONT = 330, 230, 9  # in points: small, so that text is large enough on a telephone
-LETTER = 0.55 * FONT  # about the width of one
-MAX_NAME, MAX_KEY = 24, 40  # characters of a name at an axis, and in a legend
-ROUND = [m * 10.0**e for e in range(-12, 13) for m in (1, 2, 5)]
-SHAPES = {  # corners of markers around 0, of about the size of a circle of radius 1
-    "s": ((-0.9, -0.9), (0.9, -0.9), (0.9, 0.9), (-0.9, 0.9)),
-    "^": ((0, -1.1), (1, 0.9), (-1, 0.9)),
-    "D": ((0, -1.2), (1.2, 0), (0, 1.2), (-1.2, 0)),
-    "x": ((-1, -1), (1, 1), (0, 0), (1, -1), (-1, 1), (0, 0)),
-    "*": [(r * np.sin(i * np.pi / 5), -r * np.cos(i * np.pi / 5)) for i, r in enumerate([1.3, 0.55] * 5)],
+WIDTH, HEIGHT, FONT = 330, 230, 9  # in points of 1/72 inch: text is large enough on a telephone
+LETTER, LINE_HEIGHT = 0.6 * FONT, 14  # about the width of a letter, and the height of a line
+STYLE = {
+    **dict.fromkeys(("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color"), INK),
+    **dict.fromkeys(("axes.spines.top", "axes.spines.right"), False),
+    **{"svg.fonttype": "none", "font.size": FONT, "font.sans-serif": ["DejaVu Sans"]},
 }
+# what would hold for all of a page, or occur twice on it
+OF_A_DOCUMENT = re.compile('(?<=<g) id="[^"]*"|(?<=<use )xlink:| <defs>\\s*<style.*?</defs>\n', re.DOTALL)
+MAX_NAME, MAX_KEY = 24, 40  # characters of a name at an axis, and in a legend
 MIN_SIDE, PART_SIDE, FULL_SIDE = 0.12, 0.66, 0.98  # of squares
-FAINT, LINE = 0.35, 1.4
+FAINT, LINE, N_SHADES = 0.35, 1.4, 16
 MAX_STRIPS, MAX_DRAWN_CLASSES, MAX_BARS = 40, 6, 15
-LISTED_BENEFITS = 11  # rows in the table of the decision curve
-MAX_IMPORTANT = 50  # columns in the table of importance
+LISTED_BENEFITS, MAX_IMPORTANT = 11, 50  # rows in the tables of the decision curve and of importance
 LISTED_RATES = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.7, 1.0)  # in the table of the ROC curve
 LOWEST, HIGHEST = 0.4, 1.45  # of an axis of net benefits, in prevalences
 FIVE_NUMBERS = (0.0, 0.25, 0.5, 0.75, 1.0)
@@ -102,7 +100,7 @@ class Mark(NamedTuple):
     name: str = ""  # in the legend; "" if it is not there
     width: float = 0.0  # of the line; 0 if there is none
     dash: tuple[float, ...] = ()  # lengths of its dashes and gaps
-    shape: str = ""  # of the markers: "o", "x" or one of ``SHAPES``; "" if there are none
+    shape: str = ""  # of the markers: as matplotlib names them; "" if there are none
     size: float = 5.0  # of the markers
     hollow: bool = False  # whether their outline alone is drawn
     edge: str = ""  # colour of an outline
@@ -119,12 +117,6 @@ class Tiles(NamedTuple):
     label: str  # what the values are
     power: float = 1.0  # of a value's place on the scale: below 1, colours are finest near its start
 
-    @property
-    def ends(self) -> tuple[float, float]:
-        """The ends of the scale of colours."""
-        low, high = float(self.values.min()), float(self.values.max())
-        return low, max(high, low + 1e-3 * (abs(low) or 1.0))
-
 
 class Scale(NamedTuple):
     """One axis of a chart."""
@@ -135,40 +127,13 @@ class Scale(NamedTuple):
     names: Sequence[str] | None = None  # of the positions 0, 1, ..., if these have names
     log: bool = False
     down: bool = False  # whether it grows downward
+    whole: bool = False  # whether its values are whole numbers
 
-    def find_ends(self, values: Values) -> tuple[float, float]:
-        """Return the ends of the axis, for the values that are drawn."""
-        if self.names is not None:
-            return -0.6, len(self.names) - 0.4
-        known = np.log10(values[values > 0]) if self.log else values[np.isfinite(values)]
-        low, high = (float(known.min()), float(known.max())) if len(known) else (0.0, 1.0)
-        margin = 0.05 * (high - low) or 0.05 * abs(low) or 0.5
-        ends = low - margin, high + margin
-        low, high = (10.0 ** ends[0], 10.0 ** ends[1]) if self.log else ends
-        return low if self.low is None else self.low, high if self.high is None else self.high
-
-    def find_ticks(self, ends: tuple[float, float], most: int) -> list[tuple[float, str]]:
-        """Return at most ``most`` positions with what is written there: names, or round numbers."""
-        low, high = ends
-        if self.names is not None:
-            ticks = [(float(i), shorten_name(name)) for i, name in enumerate(self.names)]
-        else:
-            numbers = [number for number in ROUND if low <= number <= high]
-            if not self.log:
-                step = next((gap for gap in ROUND if (high - low) / gap < most), ROUND[-1])
-                numbers = [i * step for i in range(int(np.ceil(low / step)), int(np.floor(high / step)) + 1)]
-            elif len(numbers) > most:
-                numbers = [number for number in ROUND[::3] if low <= number <= high]
-            ticks = [(number, f"{number:g}") for number in numbers]
-        return ticks[:: -(-len(ticks) // max(1, most)) or 1]
-
-    def place(self, values: ArrayLike, ends: tuple[float, float], first: float, last: float) -> Values:
-        """Return where values are on the axis, from ``first`` to ``last``; nan outside it."""
-        known, limits = np.asarray(values, np.float64), np.array(ends)
-        if self.log:
-            known, limits = np.log10(np.where(known > 0, known, np.nan)), np.log10(limits)
-        share = (known - limits[0]) / (limits[1] - limits[0])
-        return first + np.where((share < -1e-3) | (share > 1.001), np.nan, share) * (last - first)
+    def name_ticks(self, most: float) -> tuple[list[float], list[str]]:
+        """Return at most so many of the positions that have names, with these."""
+        names = [shorten_name(name) for name in self.names or ()]
+        every = ceil(len(names) / max(1.0, most)) or 1
+        return [*map(float, range(0, len(names), every))], names[::every]
 
 
 class Chart(NamedTuple):
@@ -178,11 +143,6 @@ class Chart(NamedTuple):
     y: Scale
     parts: Sequence[Mark | Tiles]
     height: float = HEIGHT  # in points
-
-    def find_ends(self) -> tuple[tuple[float, float], tuple[float, float]]:
-        """Return the ends of both axes."""
-        x, y = (np.concatenate([np.ravel(part[i]) for part in self.parts]).astype(float) for i in (0, 1))
-        return self.x.find_ends(x), self.y.find_ends(y)
 
 
 def shorten_name(name: object, most: int = MAX_NAME) -> str:
@@ -194,111 +154,26 @@ def shorten_name(name: object, most: int = MAX_NAME) -> str:
 
 def write_svg(chart: Chart, label: str) -> str:
     """Return a chart as an element of an HTML page, with ``label`` as its text for screen readers."""
-    legend, rows = _write_legend([part for part in chart.parts if isinstance(part, Mark) and part.name])
-    top, bottom, (x_ends, y_ends) = 6 + 14 * rows, chart.height - 30, chart.find_ends()
-    y_ticks = chart.y.find_ticks(y_ends, int((bottom - top) / 14))
-    left = 24 + LETTER * max((len(text) for _, text in y_ticks), default=0)
-    right = WIDTH - (52 if any(isinstance(part, Tiles) for part in chart.parts) else 10)
-    longest = max((len(text) for _, text in chart.x.find_ticks(x_ends, 8)), default=1)
-    x_ticks = chart.x.find_ticks(x_ends, max(1, int((right - left) / (LETTER * longest + 8))))
+    from matplotlib import figure, style
 
-    def place(x: ArrayLike, y: ArrayLike) -> tuple[Values, Values]:
-        up = (top, bottom) if chart.y.down else (bottom, top)
-        return chart.x.place(x, x_ends, left, right), chart.y.place(y, y_ends, *up)
-
-    parts = [
-        f'<svg role="img" aria-label="{escape(label)}" viewBox="0 0 {WIDTH} {chart.height:g}" '
-        f'font-size="{FONT}" fill="{INK}">'
-    ]
-    for part in chart.parts:
-        if isinstance(part, Mark):
-            parts += _write_mark(part, *place(*np.broadcast_arrays(part.x, part.y)))
-        else:
-            corners = (place(part.x + sign * part.side, part.y + sign * part.side) for sign in (-0.5, 0.5))
-            parts += _write_tiles(part, corners, right + 10, top, bottom)
-    path = f"M{left:.1f} {top:.1f}V{bottom:.1f}H{right:.1f}"
-    for value, text in x_ticks:
-        x = float(place(value, y_ends[0])[0])
-        path += f"M{x:.1f} {bottom:.1f}v3"
-        parts.append(_write_text(x, bottom + 12, text))
-    for value, text in y_ticks:
-        y = float(place(x_ends[0], value)[1])
-        path += f"M{left:.1f} {y:.1f}h-3"
-        parts.append(_write_text(left - 5, y + 3, text, "end"))
-    parts.append(f'<path d="{path}" fill="none" stroke="{INK}" stroke-width=".8"/>')
-    middle = min((left + right) / 2, WIDTH - LETTER * len(chart.x.label) / 2)
-    parts.append(_write_text(middle, bottom + 25, chart.x.label))
-    parts.append(_write_text(9, (top + bottom) / 2, chart.y.label, upright=True))
-    return "\n".join([*parts, *legend, "</svg>"])
+    file = StringIO()
+    with warnings.catch_warnings(), style.context(["default", STYLE | {"svg.hashsalt": label}]):
+        warnings.simplefilter("ignore")  # of letters that its font lacks: a page has the reader's fonts
+        drawn = figure.Figure((WIDTH / 72, chart.height / 72), facecolor="none", layout="constrained")
+        draw_on(drawn.add_subplot(facecolor="none"), chart, INK)
+        drawn.savefig(file, format="svg", metadata=dict.fromkeys(("Creator", "Date", "Format", "Type")))
+    drawing = file.getvalue().partition('version="1.1">')[2].replace(INK, "currentColor")
+    opening = f'<svg role="img" aria-label="{escape(label)}" viewBox="0 0 {WIDTH} {chart.height:g}">'
+    return opening + OF_A_DOCUMENT.sub("", drawing)
 
 
-def _write_legend(marks: Sequence[Mark]) -> tuple[list[str], int]:
-    """Return what is written of the names of marks, above the axes, and in how many rows."""
-    x, row, parts = 20.0, 0, list[str]()
-    for mark in marks:
-        name = shorten_name(mark.name, MAX_KEY)
-        width = 36 + LETTER * len(name)
-        if x > 20 and x + width > WIDTH:
-            x, row = 20.0, row + 1
-        y = 10.0 + 14 * row
-        parts += _write_mark(mark._replace(shape=""), np.array([x, x + 20]), np.full(2, y))
-        parts += _write_mark(mark._replace(width=0), np.array([x + 10]), np.array([y]))
-        parts.append(_write_text(x + 25, y + 3, name, "start"))
-        x += width
-    return parts, row + bool(marks)
-
-
-def _write_text(x: float, y: float, text: str, anchor: str = "middle", upright: bool = False) -> str:
-    turn = f' transform="rotate(-90 {x:.1f} {y:.1f})"' if upright else ""
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{turn}>{escape(printable(text))}</text>'
-
-
-def _write_tiles(
-    tiles: Tiles, corners: Iterable[tuple[Values, Values]], x: float, top: float, bottom: float
-) -> Iterator[str]:
-    """Yield squares, by two corners of each, and at ``x`` the bar that says what their colours mean."""
-    (low, high), each = tiles.ends, (bottom - top) / len(SHADES)
-    shares = ((tiles.values - low) / (high - low)) ** tiles.power
-    for (a, b), (c, d), share in zip(*(np.transpose(corner) for corner in corners), shares, strict=True):
-        box = f'x="{a:.1f}" y="{min(b, d):.1f}" width="{c - a:.1f}" height="{abs(d - b):.1f}"'
-        colour = SHADES[min(int(len(SHADES) * share), len(SHADES) - 1)]
-        yield f'<rect {box} fill="{colour}" stroke="{INK}" stroke-width=".3"/>'
-    for i, colour in enumerate(SHADES):
-        box = f'x="{x}" y="{bottom - (i + 1) * each:.1f}" width="8" height="{each + 0.3:.1f}"'
-        yield f'<rect {box} fill="{colour}"/>'
-    for value, text in Scale().find_ticks((low, high), 5):
-        share = ((value - low) / (high - low)) ** tiles.power
-        yield _write_text(x + 11, bottom - (bottom - top) * share + 3, text, "start")
-    yield _write_text(WIDTH - 3, (top + bottom) / 2, tiles.label, upright=True)
-
-
-def _write_mark(mark: Mark, x: Values, y: Values) -> Iterator[str]:
-    known = ~np.isnan(x + y)
-    if mark.width:
-        steps = zip(x, y, known, [False, *known], strict=False)
-        path = "".join(f"{'L' if on else 'M'}{a:.1f} {b:.1f}" for a, b, drawn, on in steps if drawn)
-        dash = f' stroke-dasharray="{" ".join(map(str, mark.dash))}"' if mark.dash else ""
-        stroke = f'stroke="{mark.colour}" stroke-width="{mark.width:g}" stroke-opacity="{mark.alpha:g}"{dash}'
-        yield f'<path d="{path}" fill="none" {stroke}/>'
-    if mark.shape:
-        edge = mark.edge or (mark.colour if mark.hollow or mark.shape == "x" else "none")
-        fill = f'fill="{"none" if mark.hollow else mark.colour}" fill-opacity="{mark.alpha:g}"'
-        yield f'<g {fill} stroke="{edge}">'
-        for a, b in zip(x[known], y[known], strict=True):
-            points = (
-                (a + mark.size / 2 * dx, b + mark.size / 2 * dy) for dx, dy in SHAPES.get(mark.shape, ())
-            )
-            corners = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
-            circle = f'<circle cx="{a:.1f}" cy="{b:.1f}" r="{mark.size / 2:g}"/>'
-            yield f'<polygon points="{corners}"/>' if corners else circle
-        yield "</g>"
-
-
-def draw_on(axes: "Axes", chart: Chart) -> None:
+def draw_on(axes: "Axes", chart: Chart, ink: str = "black") -> None:
     """Draw a chart on axes of matplotlib."""
+    from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
+
     for part in chart.parts:
         if isinstance(part, Mark):
-            colour = "black" if part.colour == INK else part.colour
+            colour = ink if part.colour == INK else part.colour
             (line,) = axes.plot(
                 *np.broadcast_arrays(part.x, part.y), color=colour, alpha=part.alpha, lw=part.width,
                 ls=((0, part.dash) if part.dash else "-") if part.width else "none", solid_capstyle="butt",
@@ -308,14 +183,23 @@ def draw_on(axes: "Axes", chart: Chart) -> None:
             line.set_markerfacecolor("none" if part.hollow else colour)
         else:
             _draw_tiles(axes, part)
-    for name, scale, ends in zip("xy", (chart.x, chart.y), chart.find_ends(), strict=True):
-        getattr(axes, f"set_{name}label")(scale.label, parse_math=False)
+    longest = max(map(len, chart.x.name_ticks(np.inf)[1]), default=0)
+    rooms = chart.height / LINE_HEIGHT, WIDTH / (LETTER * (longest + 2))
+    for name, scale, most in zip("yx", (chart.y, chart.x), rooms, strict=True):
+        axis = getattr(axes, f"{name}axis")
+        axis.set_label_text(printable(scale.label), parse_math=False)
         if scale.log:
             getattr(axes, f"set_{name}scale")("log")
-        getattr(axes, f"set_{name}lim")(ends[::-1] if scale.down else ends)
+            axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+            axis.set_major_formatter("{x:g}")
+            axis.set_minor_locator(NullLocator())
+        elif scale.whole:
+            axis.set_major_locator(MaxNLocator(integer=True))
+        getattr(axes, f"set_{name}lim")(scale.low, scale.high)
         if scale.names is not None:
-            places, texts = zip(*scale.find_ticks(ends, 20), strict=True)
-            getattr(axes, f"set_{name}ticks")(places, texts, parse_math=False)
+            getattr(axes, f"set_{name}lim")(-0.6, len(scale.names) - 0.4)
+            axis.set_ticks(*scale.name_ticks(most), parse_math=False)
+        axis.set_inverted(scale.down)
     names = [part.name for part in chart.parts if isinstance(part, Mark) and part.name]
     above: Any = {"loc": "lower left", "bbox_to_anchor": (0, 1), "ncols": 2, "frameon": False}
     # names are not given as labels, where a first "_" would hide them
@@ -325,12 +209,16 @@ def draw_on(axes: "Axes", chart: Chart) -> None:
 
 
 def _draw_tiles(axes: "Axes", tiles: Tiles) -> None:
+    from matplotlib import colormaps
     from matplotlib.collections import PolyCollection
-    from matplotlib.colors import ListedColormap, PowerNorm
+    from matplotlib.colors import PowerNorm
 
     corners = np.array([(-0.5, -0.5), (0.5, -0.5), (0.5, 0.5), (-0.5, 0.5)])
     squares = np.column_stack([tiles.x, tiles.y])[:, None] + tiles.side[:, None, None] * corners
-    colours: Any = {"cmap": ListedColormap(SHADES), "norm": PowerNorm(tiles.power, *tiles.ends)}
+    colours: Any = {
+        "cmap": colormaps["viridis"].resampled(N_SHADES),
+        "norm": PowerNorm(tiles.power),
+    }
     drawn = axes.add_collection(PolyCollection(squares, array=tiles.values, **colours))
     assert axes.figure is not None
     axes.figure.colorbar(drawn, ax=axes).set_label(tiles.label, parse_math=False)
@@ -471,7 +359,7 @@ def _draw_folds(result: Certified) -> Picture:
     ]  # fmt: skip
     heads = ("k", f"{unit} in a fold", "state", "lower bound of L_MS", "L_MS", "L_EE", "setting")
     ends = (first / 1.15, last * 1.1) if many else (first - 0.8, last + 0.8)
-    chart = Chart(Scale("k", *ends, log=many), Scale("%"), parts)
+    chart = Chart(Scale("k", *ends, log=many, whole=True), Scale("%"), parts)
     return Picture("L_MS and L_EE against k", caption, chart, heads, rows)
 
 

@@ -23,7 +23,7 @@ EVERYTHING = Chart(
     Scale("$y$", 0.0, 1.0),
     [
         Mark(X, [0.1, np.nan, 0.3, 7.0], name="_line", width=1.0, dash=(2, 1)),
-        *(Mark(X, 0.5, figures.RED, f"{shape} <b>", shape=shape) for shape in ["o", *figures.SHAPES]),
+        *(Mark(X, 0.5, figures.RED, f"{shape} <b>", shape=shape) for shape in "os^Dx*"),
     ],
 )
 SQUARES = Chart(
@@ -43,7 +43,9 @@ def test_a_chart_is_well_formed_inside_its_box_and_the_same_each_time(chart: Cha
         assert min(places) >= 0
         assert max(places) <= most
     assert "nan" not in svg
-    assert set(re.findall(r"(?:fill|stroke)=\"([a-zA-Z]+)\"", svg)) == {figures.INK, "none"}
+    assert set(re.findall(r"(?:fill|stroke): (\w+)", svg)) == {"currentColor", "none"}
+    assert figures.INK not in svg
+    assert 'id="axes' not in svg  # of several pictures of a page no two parts have one name
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +73,6 @@ def test_the_landscape_has_what_the_table_of_candidates_says_of_the_winners_k(re
     tiles, *_, star = picture.chart.parts
     values = [row["lower_bound"] if row["l_ms"] is None else row["l_ms"] for row in rows]
     assert sorted(tiles.values) == sorted(100 * value for value in values)
-    assert picture.svg.count('stroke-width=".3"') == len(rows) == 6
     assert picture.heads == ("gamma \\ C", "0.1", "1", "10")
     (best,) = [row for row in rows if row["state"] == "winner"]
     x, y = picture.heads.index(f"{best['C']:g}"), [row[0] for row in picture.rows].index(f"{best['gamma']:g}")
