@@ -30,11 +30,11 @@ from ckcv_ray.storage.files import locate
 from ckcv_ray.study.parts import MIN_HELD_OUT, Holdout, Paper
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.study.study import Execution, Study
-from ckcv_ray.tables.columns import DeclaredTypes, Rows
+from ckcv_ray.tables.columns import DeclaredTypes
 from ckcv_ray.tables.read import check_same_order, read_rows
 from ckcv_ray.tables.roles import APART
 from ckcv_ray.tables.task import Task, make_rows
-from ckcv_ray.validation import Values, as_array, check_choice, quote
+from ckcv_ray.validation import Rows, Values, as_array, check_choice, quote
 
 SVM_PARAMETERS = ("C", "gamma")
 RULES = ("auto", "vote", "random", "refit")

@@ -4,9 +4,9 @@ from ckcv_ray.claims.certificate import Compared as Compared
 from ckcv_ray.claims.certify import claim_subgroups as claim_subgroups
 from ckcv_ray.claims.certify import prove as prove
 from ckcv_ray.claims.given import GivenPredictions as GivenPredictions
-from ckcv_ray.claims.judged import HeldOutPredictions as HeldOutPredictions
 from ckcv_ray.claims.quantity import Claim as Claim
 from ckcv_ray.claims.quantity import Counts as Counts
+from ckcv_ray.claims.quantity import HeldOutPredictions as HeldOutPredictions
 from ckcv_ray.claims.quantity import Quantity as Quantity
 from ckcv_ray.claims.rules import Rule as Rule
 from ckcv_ray.core.criteria import Balanced as Balanced
@@ -62,9 +62,9 @@ from ckcv_ray.learners.simple import FieldsCodec as FieldsCodec
 from ckcv_ray.learners.simple import RowTrainer as RowTrainer
 from ckcv_ray.learners.simple import SimpleLearner as SimpleLearner
 from ckcv_ray.study.parts import Auto as Auto
-from ckcv_ray.tables.columns import Label as Label
 from ckcv_ray.tables.predictions import PredictionColumns as PredictionColumns
 from ckcv_ray.tables.predictions import read_predictions as read_predictions
+from ckcv_ray.validation import Label as Label
 from ckcv_ray.validation import check_choice as check_choice
 from ckcv_ray.validation import grid as grid
 from ckcv_ray.validation import integer as integer

@@ -31,13 +31,15 @@ MAX_GRID = 10_000
 MOST = 2**31 - 1
 SAMPLE_NAME = "x" * 64  # as long as any name inside a run folder
 
-# kinds of arrays, by what they hold; shapes stand where they are used: X [rows, columns]
+# kinds of arrays, by what they hold; shapes stand where they are used
 Values = NDArray[np.float64]
+Rows = NDArray[np.float64]  # X [rows, columns]
 Index = NDArray[np.intp]  # row numbers, or other positions
 Mask = NDArray[np.bool_]
 Classes = NDArray[np.int32]  # class numbers; -1 for an undecided model
 Counts = NDArray[np.integer]
 Numbers = NDArray[np.number]
+Label = str | int | float | bool  # of a class, as a table has it
 ONE = 1 << 32  # a loss of 1: losses are integers, whose sums are exact in any order
 ROUNDING = 1e-9  # see ``agree``: other processors and versions round differently
 

@@ -21,7 +21,7 @@ from conftest import blobs
 from pyarrow import parquet
 
 from ckcv_ray.claims.certify import certify
-from ckcv_ray.claims.judged import HeldOutPredictions
+from ckcv_ray.claims.quantity import HeldOutPredictions
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.core.selection import Leader
 from ckcv_ray.engine import recorder

@@ -46,9 +46,8 @@ from ckcv_ray.reports.facts import (
 from ckcv_ray.reports.render import divide_sections, fill_template, show_text
 from ckcv_ray.storage.pages import add_checksum, write_page
 from ckcv_ray.study.study import Study
-from ckcv_ray.tables.columns import Label
 from ckcv_ray.tables.predictions import PredictionColumns, read_predictions
-from ckcv_ray.validation import quote, sequence
+from ckcv_ray.validation import Label, quote, sequence
 
 ERROR = "refit"  # the name by which a study claims an error
 RENAMED = {"error": ERROR, "ppv": "precision"}  # as they are asked for, where no prevalence is stated

@@ -17,8 +17,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ckcv_ray.claims.judged import HeldOutPredictions
-from ckcv_ray.claims.quantity import Claim, Gate, Need, Quantity, bound_count, name_loss_bound
+from ckcv_ray.claims.quantity import (
+    Claim,
+    Gate,
+    HeldOutPredictions,
+    Need,
+    Quantity,
+    bound_count,
+    name_loss_bound,
+)
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.core.bounds.binomial import MAX_CHECKED
 from ckcv_ray.core.bounds.paired import Differences, expect_units

@@ -43,8 +43,7 @@ from ckcv_ray.errors import (
 )
 from ckcv_ray.records.candidates import Searched
 from ckcv_ray.study.parts import Condition
-from ckcv_ray.tables.columns import Label
-from ckcv_ray.validation import OPTIONAL, Count, Fraction, Probability, Stored, read_as
+from ckcv_ray.validation import OPTIONAL, Count, Fraction, Label, Probability, Stored, read_as
 
 LEARNING, HELD_OUT = "learning rows", "held-out rows"
 MAX_OF_LABEL = 60

@@ -17,7 +17,8 @@ If rows repeat because they have the same origin, the ``Copies`` are not new: ev
 many fewer independent units in each set. Proofs: docs/theory/bounds.md, "Claims" and "Repeated rows".
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
 from math import fsum
@@ -38,15 +39,24 @@ from ckcv_ray.claims.certificate import (
     describe_least,
 )
 from ckcv_ray.claims.error import Clipped, Error, describe_weights
-from ckcv_ray.claims.judged import HeldOutPredictions, Premise
-from ckcv_ray.claims.quantity import MIN_OF_SUBGROUP, Claim, Need, Quantity, bound_count
+from ckcv_ray.claims.quantity import (
+    DECIMAL_TOLERANCE,
+    MIN_OF_SUBGROUP,
+    Claim,
+    HeldOutPredictions,
+    Need,
+    Premise,
+    Quantity,
+    bound_count,
+    read_quantity,
+)
 from ckcv_ray.claims.recalls import Recall
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.core.bounds.betting import average_safe
-from ckcv_ray.core.bounds.binomial import MAX_CHECKED, clopper_pearson, count_without
-from ckcv_ray.core.quantities import parse_subgroup
+from ckcv_ray.core.bounds.binomial import MAX_CHECKED, clopper_pearson, count_without, find_rows_for_good
+from ckcv_ray.core.quantities import SHARE_OF_ROWS, find_quantity, parse_subgroup
 from ckcv_ray.core.schedule import Stage
-from ckcv_ray.errors import ceil_percent, cut, pluralize
+from ckcv_ray.errors import InputError, ceil_percent, cut, format_level, pluralize
 from ckcv_ray.learners.ensemble import (
     Ensemble,
     Models,
@@ -56,11 +66,11 @@ from ckcv_ray.learners.ensemble import (
     find_only_class,
 )
 from ckcv_ray.records.candidates import Searched, read_winner, summarize_search
-from ckcv_ray.study.parts import Holdout, Paper
+from ckcv_ray.study.parts import MAX_HALVED_ROWS, Holdout, Paper, parse_condition
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.tables.questions import find_giveaways, find_repeats
 from ckcv_ray.tables.task import TestRows, divide_rows
-from ckcv_ray.validation import ONE, ROUNDING, agree
+from ckcv_ray.validation import ONE, ROUNDING, Mask, Values, agree, quote
 
 ASSUMPTIONS = (
     "The rows are independent examples from one source, and new patterns come from that same source.",
@@ -95,6 +105,9 @@ RELATED_GROUPS = (
 
 RANDOM = Rule("random")
 MAX_SHOWN = 200  # characters of a value in a message
+POWERS = (0.5, 0.8, 0.9)  # probabilities of a proof of which it is shown how many rows they take
+ASSUMED_RISKS = (0.8, 0.6, 0.5, 0.4, 0.2, 0.1, 0.0)  # as shares of what a condition allows
+MOST_SHOWN = (1_000_000, 20_000)  # rows of each kind, of one kind and of two
 
 
 def certify(predictions: HeldOutPredictions, table: pa.Table, files: Mapping[str, str]) -> Certificate:
@@ -441,3 +454,96 @@ def weight(problem: Problem, k: int, learner: int = 0) -> Fraction:
     total = sum(-(-unity // ((size.k - 2) * (size.k - 1))) for size in problem.sizes)
     settings = len(problem.learners) * int(problem.settings_per_learner[learner])
     return Fraction(unity, total * settings * (k - 2) * (k - 1))
+
+
+def show_rows(asked: str, true: str | None, delta: float) -> tuple[dict[str, Any], str]:
+    """Return from how many judged rows on a condition is proven, for good: as JSON values, and in words.
+
+    Args:
+        asked: the condition, such as "sensitivity>=0.9"; "within:0.9" leaves the distance open.
+        true: true values to assume, such as "0.95,0.97", or "0.9:0.99" of two recalls; None for usual ones.
+        delta: probability with which the claim may fail.
+
+    Raises:
+        InputError: the condition is none, or what it takes depends on more than true values; or one of these
+            is none, or no better than the condition.
+    """
+    if "," in asked:
+        raise InputError(f"show={quote(asked)}: ask for one condition, at its share of delta={delta:g}")
+    bare = None if set(asked) & set("<>=") else find_quantity(asked)
+    is_open = bare is not None and bare.of_numbers and asked.count(":") == bare.form().count(":")
+    condition = parse_condition("show", f"{asked}<=1" if is_open else asked)  # any distance: 1 is as good
+    if not condition.kind.counted:
+        raise InputError(
+            f"show={quote(asked)}: how many rows it takes depends on how losses or confidence vary, and "
+            "not on a true value alone: see what a run of a few hundred rows proves, or ask for "
+            f"{'within:0.9' if condition.kind.of_numbers else 'error<=0.05'}"
+        )
+    quantity = read_quantity(condition.name)
+    bound, width, parts = quantity.scale(condition.value), quantity.width_of, quantity.made_of or ("",)
+    most, allowed = MOST_SHOWN[len(parts) - 1], (bound if width is None else 1 - width) + DECIMAL_TOLERANCE
+
+    def holds(*wrong: Values) -> Mask:
+        if len(wrong) == 1:
+            return wrong[0] <= allowed
+        follows = 1 - quantity.compute(*(1 - each for each in wrong))
+        return (follows <= allowed) & (np.maximum(*wrong) < 1)
+
+    def turn(values: Iterable[float]) -> tuple[float, ...]:  # true values to risks, and back
+        return tuple(each if quantity.at_most and width is None else round(1 - each, 15) for each in values)
+
+    grid, table = np.geomspace(1e-9, 1, 10_001), list[dict[str, Any]]()
+    if not len(risks := grid[holds(*[grid] * len(parts))]):
+        raise InputError(
+            f"show={asked}: no number of rows proves so much, even without an error: ask for less"
+        )
+    usual = [turn([float(f"{share * risks[-1]:.2g}")] * len(parts)) for share in ASSUMED_RISKS]
+    for values in usual if true is None else _read_true(true, len(parts)):
+        if not holds(*np.multiply(turn(values), 1 + 1e-9)):
+            named = ":".join(map(str, values))
+            raise InputError(f"true={named} is no better than {asked}, and then never likely to prove it")
+        n, rows = most, list[int | None]()
+        for power in reversed(POWERS):  # what proves it with one power does with a smaller one
+            n = find_rows_for_good(turn(values), holds, delta, power, n) - 1
+            rows.insert(0, n + 1 if n < most else None)
+        table.append({"true": values, "rows": rows})
+    shown = {"show": asked, "delta": delta, "powers": POWERS, "most": most, "table": table}
+    return shown, _describe_rows(quantity, None if is_open else bound, shown)
+
+
+def _read_true(text: str, parts: int) -> list[tuple[float, ...]]:
+    """Return true values, or pairs of them, of a,b or a:b,c:d."""
+    values = list[tuple[float, ...]]()
+    with suppress(ValueError):
+        values = [tuple(map(float, part.split(":"))) for part in text.split(",")]
+    if not values or not all(len(of) == parts and all(0 <= value <= 1 for value in of) for of in values):
+        example = "0.9:0.99 (sensitivity:specificity)" if parts > 1 else "0.95,0.97"
+        raise InputError(f"true={quote(text)}: expected true values from 0 to 1, such as {example}")
+    return values
+
+
+def _describe_rows(quantity: Quantity, bound: float | None, shown: dict[str, Any]) -> str:
+    """Return the table of ``show_rows``, and what it assumes; no bound leaves the distance open."""
+    of = " and ".join(quantity.made_of) or (
+        quantity.title if quantity.width_of is None else "share within it"
+    )
+    cells = [[f"true {of}", *(f"power {SHARE_OF_ROWS.format(power)}" for power in POWERS)]]
+    for row in shown["table"]:
+        counts = (f"> {shown['most']:,}" if n is None else f"{n:,}" for n in row["rows"])
+        cells.append([" and ".join(map(SHARE_OF_ROWS.format, row["true"])), *counts])
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    limit = "a distance that truly holds for more of them" if bound is None else quantity.format(bound)
+    lines = [
+        f"How many {quantity.counted} prove, at {format_level(shown['delta'])} confidence, that the "
+        f"{quantity.title} is {quantity.side} {limit}:",
+        *("   ".join(map(str.rjust, row, widths)) for row in cells),
+        f"Any number from there to {shown['most']:,} has at least that power (probability of the proof). "
+        "Fewer may, but not for good: power falls from row to row until one more may be wrong.",
+        "Assumed: the true value, which nobody knows beforehand; this claim alone (of c claims each has "
+        f"--delta {shown['delta']:g}/c); new rows, independent and of one source; a model, and any cut-off, "
+        "fixed without them.",
+        f"ckcv judge judges all its rows, ckcv run half of up to {MAX_HALVED_ROWS} rows, else a third.",
+        "An error is quoted only if the model is proven better than constants too." * quantity.guarded,
+        quantity.doubt(Claim(quantity, "", bound, shown["delta"], "")),
+    ]
+    return "\n".join(filter(None, lines))

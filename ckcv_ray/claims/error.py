@@ -22,8 +22,7 @@ from sys import float_info
 
 import numpy as np
 
-from ckcv_ray.claims.judged import HeldOutPredictions
-from ckcv_ray.claims.quantity import Claim, Counts, Need, Quantity
+from ckcv_ray.claims.quantity import Claim, Counts, HeldOutPredictions, Need, Quantity
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.core.bounds.betting import bound_mean_loss
 from ckcv_ray.core.bounds.binomial import bound_table, clopper_pearson, count_without

@@ -13,8 +13,7 @@ import numpy as np
 
 from ckcv_ray.claims.better import compare_rows
 from ckcv_ray.claims.error import Weighed
-from ckcv_ray.claims.judged import HeldOutPredictions, Premise
-from ckcv_ray.claims.quantity import Claim
+from ckcv_ray.claims.quantity import Claim, HeldOutPredictions, Premise
 from ckcv_ray.claims.recalls import Recall
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.core.bounds.betting import bound_by_optimised_bet

@@ -32,8 +32,16 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from ckcv_ray.claims.judged import HeldOutPredictions
-from ckcv_ray.claims.quantity import SAME_RATE, Claim, Counts, Need, Quantity, Shares, bound_count
+from ckcv_ray.claims.quantity import (
+    SAME_RATE,
+    Claim,
+    Counts,
+    HeldOutPredictions,
+    Need,
+    Quantity,
+    Shares,
+    bound_count,
+)
 from ckcv_ray.claims.recalls import ChosenCutOff, Requirable, Sensitivity, Specificity, share_recalls
 from ckcv_ray.claims.rules import CutOff, Rule, orient_scores
 from ckcv_ray.core.bounds.binomial import MAX_ROWS, clopper_pearson, find_fewest_rows, find_first

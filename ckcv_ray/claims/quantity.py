@@ -12,18 +12,17 @@ rows.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from math import ceil
 from sys import float_info
 from typing import Annotated, Any, ClassVar, NamedTuple, TypeVar, cast
 
 import numpy as np
 
-from ckcv_ray.claims.judged import HeldOutPredictions, Premise
 from ckcv_ray.claims.rules import CutOff, Rule
-from ckcv_ray.core.bounds.betting import MAX_OPTIMISED
+from ckcv_ray.core.bounds.betting import MAX_OPTIMISED, bound_losses
 from ckcv_ray.core.bounds.binomial import (
     MAX_ROWS,
     MIN_DELTA,
@@ -32,31 +31,204 @@ from ckcv_ray.core.bounds.binomial import (
     clopper_pearson,
     count_without,
     find_first,
-    find_rows_for_good,
 )
-from ckcv_ray.core.quantities import SHARE_OF_ROWS, Declared, find_quantity, parse_quantity
-from ckcv_ray.errors import InputError, ceil_percent, cut, floor_percent, format_level, format_percent
-from ckcv_ray.learners.ensemble import Models
-from ckcv_ray.study.parts import MAX_HALVED_ROWS, Condition, Holdout, parse_condition
-from ckcv_ray.study.problem import Problem
-from ckcv_ray.tables.columns import Label
-from ckcv_ray.tables.task import Task
-from ckcv_ray.validation import OPTIONAL, Count, Fraction, Limited, Mask, Probability, Stored, Values, quote
+from ckcv_ray.core.measures import ClippedErrors
+from ckcv_ray.core.quantities import Declared, parse_quantity
+from ckcv_ray.errors import (
+    InputError,
+    ceil_percent,
+    cut,
+    floor_percent,
+    format_level,
+    format_percent,
+    pluralize,
+)
+from ckcv_ray.learners.choice import LABEL
+from ckcv_ray.learners.ensemble import Ensemble, Member, Models, Prediction
+from ckcv_ray.study.parts import Condition, Holdout
+from ckcv_ray.study.problem import Candidate, Problem
+from ckcv_ray.tables.task import Task, TestRows
+from ckcv_ray.validation import (
+    ONE,
+    OPTIONAL,
+    Count,
+    Fraction,
+    Index,
+    Label,
+    Limited,
+    Mask,
+    Numbers,
+    Probability,
+    Stored,
+    Values,
+)
 
 NOTHING = "Nothing can be claimed for"  # begins the sentence of a claim that lacks rows
 METHOD = re.compile(r" \(([^()]*(\([^()]*\)[^()]*)*)\)\.(?= |$)")  # ends the first sentence of a statement
 CLOPPER_PEARSON = "Clopper-Pearson"
 SAME_RATE = "assuming the same error rate (then with probability about one half)"
 MIN_OF_SUBGROUP = 10  # rows of a subgroup that is claimed: fewer prove no error below a quarter
+MOST_OF_UNLIKE = 0.25  # levels at which Clopper-Pearson bounds the mean of unlike probabilities
+LIKE_THESE = (
+    " A new row is one like these, of the same source, period and way of collection: nothing is said of rows "
+    "that do not meet the condition, of later periods if the source changes, or of rows that are related."
+)
 MAX_OF_VALUE = 80  # characters of one in a message
 DECIMAL_TOLERANCE = 1e-12  # of a value that was written in decimals
-POWERS = (0.5, 0.8, 0.9)  # probabilities of a proof of which it is shown how many rows they take
-ASSUMED_RISKS = (0.8, 0.6, 0.5, 0.4, 0.2, 0.1, 0.0)  # as shares of what a condition allows
-MOST_SHOWN = (1_000_000, 20_000)  # rows of each kind, of one kind and of two
 
 Shares = TypeVar("Shares", float, Values)
+Made = TypeVar("Made")
 Phrase = str | tuple[str, str]  # of two the second is that of groups of rows
 Risk = Annotated[float, Limited(ge=0, le=float_info.max)]
+
+
+class Premise(NamedTuple):
+    """What claims take for granted of the rows that they rest on, in the words of their statements."""
+
+    given: str  # begins them
+    over: str = "data and splits"  # what their probability is over
+    limits: str = ""  # ends them: what they do not say
+
+
+ONE_SOURCE = Premise("Assuming independent examples from one source")
+GROUPS_OF_ONE_SOURCE = Premise("Assuming independent groups of rows from one source")
+
+
+@dataclass(frozen=True)
+class HeldOutPredictions:
+    """Predictions for the rows that certify, by each rule that is claimed.
+
+    Attributes:
+        problem: the problem that was solved.
+        models: those of the run.
+        copies: rows held out, or groups, that are not counted as independent, not known which.
+    """
+
+    problem: Problem
+    models: Models
+    copies: int = 0
+    _made: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def without(self, copies: int) -> "HeldOutPredictions":
+        """Return the same predictions, made once for both, with so many copies."""
+        others = replace(self, copies=copies)
+        others._made.update(self._made)
+        return others
+
+    def make_once(self, key: Hashable, make: Callable[[], Made]) -> Made:
+        """Return what ``make`` returns, which is called at the first request by this key alone."""
+        if key not in self._made:
+            self._made[key] = make()
+        made: Made = self._made[key]
+        return made
+
+    @property
+    def rows(self) -> TestRows:
+        """The rows held out, which must exist."""
+        held = self.make_once("rows", self.problem.take_held_rows)
+        assert held is not None
+        return held
+
+    @property
+    def delta(self) -> float:
+        """The delta of each of the claims that share that of the study."""
+        return self.problem.study.delta_of_claim
+
+    @property
+    def delta_of_wins(self) -> float:
+        """The delta of a share of wins."""
+        return self.delta
+
+    @cached_property
+    def order(self) -> Index:
+        """Positions of the units held out, among these by their numbers, in the order drawn."""
+        return self.problem.order_held_units()
+
+    @property
+    def weights(self) -> Values:
+        """The weights of the rows held out, which must have some, (rows,)."""
+        assert self.problem.held is not None
+        weights = self.problem.all_rows.weighting.take(self.problem.held)
+        assert weights is not None
+        return weights
+
+    @property
+    def drawn(self) -> bool:
+        """Whether the order of the units was drawn, independently of everything else."""
+        return self.problem.certification.where is None
+
+    def bound_losses(self, losses: Values, delta: float, shares: Values | None = None) -> float:
+        """Return the bound on the mean loss of units held out, (units,); see ``betting.bound_losses``."""
+        return bound_losses(losses, delta, shares, self.copies, self.drawn)
+
+    def state_premise(self, of_counts: bool) -> Premise:
+        """Return what is assumed of the rows held out; what is ``of_counts`` takes independence alone."""
+        units, where = self.problem.task.units, self.problem.certification.where
+        if where is None:
+            return ONE_SOURCE if units.independent else GROUPS_OF_ONE_SOURCE
+        these = f"{pluralize(len(self.order), units.unit)} with {where.column} {where.sign} {where.value!r}"
+        independent = "independent of each other and of the learning rows"
+        if not (of_counts and units.independent and self.delta <= MOST_OF_UNLIKE):
+            independent = "independent draws of one source, drawn independently of the learning rows"
+        given = (
+            f"Assuming that the {these} are {independent}, and that the condition was named before anything"
+        )
+        return Premise(f"{given} of them was seen", "the drawing of such rows", LIKE_THESE)
+
+    def measure_loss(self, predicted: Numbers) -> Values:
+        """Return the loss of each row held out: 1 if it is wrong, or the clipped error by the clip."""
+        y, clip = self.rows.y, self.problem.clip
+        if clip is None:
+            return np.asarray(predicted != y, float)
+        losses = ClippedErrors(clip).measure_losses(y.astype(float), predicted.astype(float))
+        return np.asarray(losses / ONE)
+
+    @property
+    def constants(self) -> Sequence[float]:
+        """What constants predict: each class, or of numbers the median of those to learn from."""
+        task = self.problem.task
+        if self.problem.clip is None:
+            return range(task.n_classes)
+        weights = task.units.weigh_rows(task.row_units)
+        if weights is None:
+            return [float(np.median(task.y))]  # else the least number that half of the groups are up to
+        return [float(np.quantile(task.y, 0.5, weights=weights, method="inverted_cdf"))]
+
+    def find_rule(self, claim: str) -> Rule:
+        """Return the rule that a claim by this name is about: of a quantity, the first rule that is named."""
+        named = claim not in self.problem.certification.quantities
+        return Rule(claim if named else self.problem.certification.rule_of_quantities)
+
+    def predict(self, rule: Rule) -> Prediction:
+        """Return what a rule makes of the rows held out."""
+        return self.make_once(rule, lambda: rule.predict(self.models, self.rows.X))
+
+    def predict_probabilities(self, rule: Rule) -> Values:
+        """Return the probability of each class for the rows held out, (rows, n_classes)."""
+        member = self.predict(rule).member
+        return self.make_once(
+            ("probabilities", rule),
+            lambda: rule.ensemble(self.models).probabilities(self.rows.X, member),
+        )
+
+    def list_unlearned(self) -> list[tuple[Member, Index]]:
+        """Return each member of F* with the rows of its estimate set, from which it has not learned."""
+        members = self.models.best.members
+        return [(member, self.problem.find_estimate_rows(member.k, member.split)) for member in members]
+
+    def find_reference(self, label: str) -> tuple[str, Prediction, Ensemble] | None:
+        """Return the model of a learner that the winner is compared with: its name, what it predicts, itself.
+
+        It is None if the learner has none.
+        """
+        models = () if self.models.references is None else self.models.references.members
+        for member in models:
+            setting = {**self.problem.learner.codec.setting(member.model)}
+            if setting.pop(LABEL) == label:
+                one = Ensemble((member,))
+                name = f"the best of {label} ({Candidate(setting, member.k)}), fitted on the same rows"
+                return name, self.make_once(("reference", label), partial(one.alone, self.rows.X)), one
+        return None
 
 
 @dataclass(frozen=True)
@@ -529,99 +701,6 @@ def name_loss_bound(m: int, unit: str, drawn: bool = True) -> str:
     if m <= MAX_OPTIMISED or not drawn:
         return f"optimised bet on the {unit}s"
     return f"betting on the {unit}s in the order drawn"
-
-
-def show_rows(asked: str, true: str | None, delta: float) -> tuple[dict[str, Any], str]:
-    """Return from how many judged rows on a condition is proven, for good: as JSON values, and in words.
-
-    Args:
-        asked: the condition, such as "sensitivity>=0.9"; "within:0.9" leaves the distance open.
-        true: true values to assume, such as "0.95,0.97", or "0.9:0.99" of two recalls; None for usual ones.
-        delta: probability with which the claim may fail.
-
-    Raises:
-        InputError: the condition is none, or what it takes depends on more than true values; or one of these
-            is none, or no better than the condition.
-    """
-    if "," in asked:
-        raise InputError(f"show={quote(asked)}: ask for one condition, at its share of delta={delta:g}")
-    bare = None if set(asked) & set("<>=") else find_quantity(asked)
-    is_open = bare is not None and bare.of_numbers and asked.count(":") == bare.form().count(":")
-    condition = parse_condition("show", f"{asked}<=1" if is_open else asked)  # any distance: 1 is as good
-    if not condition.kind.counted:
-        raise InputError(
-            f"show={quote(asked)}: how many rows it takes depends on how losses or confidence vary, and "
-            "not on a true value alone: see what a run of a few hundred rows proves, or ask for "
-            f"{'within:0.9' if condition.kind.of_numbers else 'error<=0.05'}"
-        )
-    quantity = read_quantity(condition.name)
-    bound, width, parts = quantity.scale(condition.value), quantity.width_of, quantity.made_of or ("",)
-    most, allowed = MOST_SHOWN[len(parts) - 1], (bound if width is None else 1 - width) + DECIMAL_TOLERANCE
-
-    def holds(*wrong: Values) -> Mask:
-        if len(wrong) == 1:
-            return wrong[0] <= allowed
-        follows = 1 - quantity.compute(*(1 - each for each in wrong))
-        return (follows <= allowed) & (np.maximum(*wrong) < 1)
-
-    def turn(values: Iterable[float]) -> tuple[float, ...]:  # true values to risks, and back
-        return tuple(each if quantity.at_most and width is None else round(1 - each, 15) for each in values)
-
-    grid, table = np.geomspace(1e-9, 1, 10_001), list[dict[str, Any]]()
-    if not len(risks := grid[holds(*[grid] * len(parts))]):
-        raise InputError(
-            f"show={asked}: no number of rows proves so much, even without an error: ask for less"
-        )
-    usual = [turn([float(f"{share * risks[-1]:.2g}")] * len(parts)) for share in ASSUMED_RISKS]
-    for values in usual if true is None else _read_true(true, len(parts)):
-        if not holds(*np.multiply(turn(values), 1 + 1e-9)):
-            named = ":".join(map(str, values))
-            raise InputError(f"true={named} is no better than {asked}, and then never likely to prove it")
-        n, rows = most, list[int | None]()
-        for power in reversed(POWERS):  # what proves it with one power does with a smaller one
-            n = find_rows_for_good(turn(values), holds, delta, power, n) - 1
-            rows.insert(0, n + 1 if n < most else None)
-        table.append({"true": values, "rows": rows})
-    shown = {"show": asked, "delta": delta, "powers": POWERS, "most": most, "table": table}
-    return shown, _describe_rows(quantity, None if is_open else bound, shown)
-
-
-def _read_true(text: str, parts: int) -> list[tuple[float, ...]]:
-    """Return true values, or pairs of them, of a,b or a:b,c:d."""
-    values = list[tuple[float, ...]]()
-    with suppress(ValueError):
-        values = [tuple(map(float, part.split(":"))) for part in text.split(",")]
-    if not values or not all(len(of) == parts and all(0 <= value <= 1 for value in of) for of in values):
-        example = "0.9:0.99 (sensitivity:specificity)" if parts > 1 else "0.95,0.97"
-        raise InputError(f"true={quote(text)}: expected true values from 0 to 1, such as {example}")
-    return values
-
-
-def _describe_rows(quantity: Quantity, bound: float | None, shown: dict[str, Any]) -> str:
-    """Return the table of ``show_rows``, and what it assumes; no bound leaves the distance open."""
-    of = " and ".join(quantity.made_of) or (
-        quantity.title if quantity.width_of is None else "share within it"
-    )
-    cells = [[f"true {of}", *(f"power {SHARE_OF_ROWS.format(power)}" for power in POWERS)]]
-    for row in shown["table"]:
-        counts = (f"> {shown['most']:,}" if n is None else f"{n:,}" for n in row["rows"])
-        cells.append([" and ".join(map(SHARE_OF_ROWS.format, row["true"])), *counts])
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    limit = "a distance that truly holds for more of them" if bound is None else quantity.format(bound)
-    lines = [
-        f"How many {quantity.counted} prove, at {format_level(shown['delta'])} confidence, that the "
-        f"{quantity.title} is {quantity.side} {limit}:",
-        *("   ".join(map(str.rjust, row, widths)) for row in cells),
-        f"Any number from there to {shown['most']:,} has at least that power (probability of the proof). "
-        "Fewer may, but not for good: power falls from row to row until one more may be wrong.",
-        "Assumed: the true value, which nobody knows beforehand; this claim alone (of c claims each has "
-        f"--delta {shown['delta']:g}/c); new rows, independent and of one source; a model, and any cut-off, "
-        "fixed without them.",
-        f"ckcv judge judges all its rows, ckcv run half of up to {MAX_HALVED_ROWS} rows, else a third.",
-        "An error is quoted only if the model is proven better than constants too." * quantity.guarded,
-        quantity.doubt(Claim(quantity, "", bound, shown["delta"], "")),
-    ]
-    return "\n".join(filter(None, lines))
 
 
 def bound_count(wrong: int, units: int, delta: float, copies: int = 0, one_law: bool = True) -> float:

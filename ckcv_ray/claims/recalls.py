@@ -19,11 +19,11 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from ckcv_ray.claims.judged import HeldOutPredictions
 from ckcv_ray.claims.quantity import (
     CLOPPER_PEARSON,
     Claim,
     Counts,
+    HeldOutPredictions,
     Need,
     Quantity,
     bound_count,

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from ckcv_ray.core.measures import Output
 from ckcv_ray.learners.ensemble import Ensemble, Models, Prediction
-from ckcv_ray.tables.columns import Rows
-from ckcv_ray.validation import Classes, Values, check_choice
+from ckcv_ray.validation import Classes, Rows, Values, check_choice
 
 MAX_DIGITS = 18
 ONE_MODEL = {  # rules of one model, which belongs to no split

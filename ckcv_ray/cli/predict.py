@@ -22,13 +22,13 @@ from ckcv_ray.runs.judged import calibrate
 from ckcv_ray.runs.result import Certified, Marks, Result, compute_probabilities, mark_rows
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.storage.pages import check_page, write_page
-from ckcv_ray.tables.columns import NewRows, Rows, check_column, declare_cells, decode, is_text, some
+from ckcv_ray.tables.columns import NewRows, check_column, declare_cells, decode, is_text, some
 from ckcv_ray.tables.limits import find_withheld
 from ckcv_ray.tables.questions import find_known
 from ckcv_ray.tables.read import Reading
 from ckcv_ray.tables.roles import find_groups
 from ckcv_ray.tables.task import Task
-from ckcv_ray.validation import Index, Values, as_path, quote
+from ckcv_ray.validation import Index, Rows, Values, as_path, quote
 
 PROBABILITY = "probability_"  # begins the name of the column of a class
 WRITTEN = ("row", "prediction", "member", "score", "share", "flag", "answered")

@@ -13,8 +13,7 @@ from typing import Annotated, Any, cast
 import typer
 
 from ckcv_ray.claims.certificate import describe_held_share
-from ckcv_ray.claims.certify import make_error
-from ckcv_ray.claims.quantity import show_rows
+from ckcv_ray.claims.certify import make_error, show_rows
 from ckcv_ray.cli import data, options, output
 from ckcv_ray.cli.data import Display
 from ckcv_ray.cli.options import DetailsFlag, JsonFlag, make_option, with_options

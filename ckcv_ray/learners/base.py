@@ -23,9 +23,8 @@ from numpy.typing import NDArray
 from ckcv_ray.core import options
 from ckcv_ray.core.measures import Kind, Measure, Output, Outputs
 from ckcv_ray.core.options import HasOptions, register_part
-from ckcv_ray.tables.columns import Rows
 from ckcv_ray.tables.task import Task
-from ckcv_ray.validation import MOST, Classes, Index, agree
+from ckcv_ray.validation import MOST, Classes, Index, Rows, agree
 
 COPIES = 4  # copies of a split's rows that a fit may hold at once
 Cells = dict[str, Any]  # of a row of a table of models, by column

@@ -38,9 +38,8 @@ from ckcv_ray.learners.base import (
     check_filled,
 )
 from ckcv_ray.learners.steps import Balance, Encoder, Encoding, compute_share, draw_balanced
-from ckcv_ray.tables.columns import Rows
 from ckcv_ray.tables.task import Task
-from ckcv_ray.validation import MOST, Index, agree, integer, quote, sequence
+from ckcv_ray.validation import MOST, Index, Rows, agree, integer, quote, sequence
 
 LABEL = "learner"  # the hyperparameter, and the column, that names a learner
 ENCODER = "encoder"

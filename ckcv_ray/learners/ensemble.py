@@ -16,9 +16,8 @@ from ckcv_ray.core.draws import draw_members, seed_members
 from ckcv_ray.core.measures import Measure, Output
 from ckcv_ray.errors import RunError
 from ckcv_ray.learners.base import Learner, Model, check_filled
-from ckcv_ray.tables.columns import Rows
 from ckcv_ray.tables.task import Task
-from ckcv_ray.validation import Classes, Values
+from ckcv_ray.validation import Classes, Rows, Values
 
 PICKLE_PROTOCOL = 5
 PICKLES = "model-*.pkl"

@@ -53,9 +53,8 @@ from ckcv_ray.learners.base import (
 from ckcv_ray.learners.steps import CLASS_WEIGHT, EQUALLY, choose_classes, compute_weights
 from ckcv_ray.learners.svm.learner import KernelMachine
 from ckcv_ray.learners.svm.problem import KERNEL, Scaling, fit_scaling, read_scaling
-from ckcv_ray.tables.columns import Label, Rows
 from ckcv_ray.tables.task import Task
-from ckcv_ray.validation import Index, Mask, Values, integer
+from ckcv_ray.validation import Index, Label, Mask, Rows, Values, integer
 
 MAX_LANDMARKS = 10_000  # their kernel matrix takes 800 MB
 BATCH = 512  # rows of every matrix product: some kernels of BLAS round the last rows of others in another way

@@ -39,9 +39,8 @@ from ckcv_ray.learners.base import (
     try_model,
 )
 from ckcv_ray.learners.ensemble import judge
-from ckcv_ray.tables.columns import Rows
 from ckcv_ray.tables.task import Task
-from ckcv_ray.validation import Index, Values, grid
+from ckcv_ray.validation import Index, Rows, Values, grid
 
 
 class SimpleLearner(Learner):

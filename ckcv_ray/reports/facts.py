@@ -68,10 +68,10 @@ from ckcv_ray.runs.scored import SCORE_DELTA, Entry, Scored, SettingScores, shor
 from ckcv_ray.storage.execution import Before
 from ckcv_ray.study.parts import MIN_HELD_OUT, Holdout
 from ckcv_ray.study.problem import Candidate, Problem, describe_setting
-from ckcv_ray.tables.columns import Column, ColumnKind, Label
+from ckcv_ray.tables.columns import Column, ColumnKind
 from ckcv_ray.tables.questions import describe_sorted
 from ckcv_ray.tables.task import Task
-from ckcv_ray.validation import ONE, Values, quote
+from ckcv_ray.validation import ONE, Label, Values, quote
 
 FIRST, DETAILS, PAGE = 1, 2, 3  # levels: of the first screen, of --details, of the page alone
 CAUTION, QUESTION = "CAUTION", "QUESTION"  # facts that are set off from others

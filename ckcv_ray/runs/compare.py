@@ -39,11 +39,11 @@ from ckcv_ray.runs.result import Result
 from ckcv_ray.storage import pieces
 from ckcv_ray.storage.files import Files
 from ckcv_ray.storage.folder import RunFolder
-from ckcv_ray.tables.columns import NewRows, Rows, check_column, declare_cells
+from ckcv_ray.tables.columns import NewRows, check_column, declare_cells
 from ckcv_ray.tables.questions import count_repeated, find_known
 from ckcv_ray.tables.roles import Units, find_groups, name_groups
 from ckcv_ray.tables.task import Task, compute_salt, hash_columns, join_copies, mix
-from ckcv_ray.validation import Classes, inner_share, integer
+from ckcv_ray.validation import Classes, Rows, inner_share, integer
 
 
 class Counted(NamedTuple):

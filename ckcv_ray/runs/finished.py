@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from ckcv_ray.claims.certificate import Certificate
 from ckcv_ray.claims.certify import certify, check_certificate
-from ckcv_ray.claims.judged import HeldOutPredictions
+from ckcv_ray.claims.quantity import HeldOutPredictions
 from ckcv_ray.core.intervals import BBC
 from ckcv_ray.core.measures import Output
 from ckcv_ray.core.resampling.base import Splits

@@ -39,8 +39,7 @@ from ckcv_ray.learners.base import Model, Predicted
 from ckcv_ray.learners.ensemble import Ensemble, Prediction
 from ckcv_ray.runs.result import Certified, Result
 from ckcv_ray.study.parts import Holdout
-from ckcv_ray.tables.columns import Rows
-from ckcv_ray.validation import Classes, Index, Values
+from ckcv_ray.validation import Classes, Index, Rows, Values
 
 BINS = 20
 GRID = np.linspace(0.0, 1.0, 101)  # of false positive rates

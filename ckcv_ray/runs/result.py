@@ -25,9 +25,8 @@ from ckcv_ray.records.record import Records
 from ckcv_ray.study.parts import Holdout, Paper
 from ckcv_ray.study.problem import Problem, describe_setting
 from ckcv_ray.study.study import MAX_SEED, AnyStudy, Study
-from ckcv_ray.tables.columns import Label, Rows
 from ckcv_ray.tables.task import Task, make_rows, make_scored_rows
-from ckcv_ray.validation import Classes, Values, integer
+from ckcv_ray.validation import Classes, Label, Rows, Values, integer
 
 if TYPE_CHECKING:
     from ckcv_ray.reports.figures import Plots

@@ -27,8 +27,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ckcv_ray.claims.certify import expect_claims
-from ckcv_ray.claims.judged import HeldOutPredictions
-from ckcv_ray.claims.quantity import Claim
+from ckcv_ray.claims.quantity import Claim, HeldOutPredictions
 from ckcv_ray.core.draws import TRIED
 from ckcv_ray.core.measures import Outputs, Score
 from ckcv_ray.core.process import one_thread

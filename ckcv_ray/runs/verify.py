@@ -27,7 +27,7 @@ from pyarrow import parquet
 
 from ckcv_ray import errors
 from ckcv_ray.claims.certify import certify
-from ckcv_ray.claims.judged import HeldOutPredictions
+from ckcv_ray.claims.quantity import HeldOutPredictions
 from ckcv_ray.core.schedule import Unit, refits
 from ckcv_ray.core.selection import Leader
 from ckcv_ray.engine.evaluate import Inputs, evaluate_apart, fit_on_all_rows, fit_references, one_model, share

@@ -41,11 +41,11 @@ from ckcv_ray.storage import pieces
 from ckcv_ray.storage.folder import CERTIFICATE, RunFolder
 from ckcv_ray.storage.pieces import STREAM, Header, LiveRow, Stream
 from ckcv_ray.study.parts import Holdout
-from ckcv_ray.tables.columns import Cells, Label, NewRows, check_column, list_distinct
+from ckcv_ray.tables.columns import Cells, NewRows, check_column, list_distinct
 from ckcv_ray.tables.questions import find_known
 from ckcv_ray.tables.roles import find_groups
 from ckcv_ray.tables.task import join_copies
-from ckcv_ray.validation import Classes, Limits, Values, expect, quote
+from ckcv_ray.validation import Classes, Label, Limits, Values, expect, quote
 
 HOLDS, UNKNOWN, ALARM, UNCERTIFIED = "holds", "unknown", "alarm", "not_certified"
 LARGEST_LOG = 700.0  # exp of it is still a float

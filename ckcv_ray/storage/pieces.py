@@ -36,8 +36,17 @@ from numpy.typing import NDArray
 
 from ckcv_ray.errors import InputError, plain
 from ckcv_ray.storage.files import STUDY, Files, LocalFiles, create_file, guard_reading, read_json, to_json
-from ckcv_ray.tables.columns import Label
-from ckcv_ray.validation import MOST, Limited, Probability, Sha256, Stored, as_path, check_count, read_as
+from ckcv_ray.validation import (
+    MOST,
+    Label,
+    Limited,
+    Probability,
+    Sha256,
+    Stored,
+    as_path,
+    check_count,
+    read_as,
+)
 
 STREAM = "stream.jsonl"
 MAX_STREAM_BYTES = 1 << 28

@@ -34,10 +34,10 @@ from ckcv_ray.learners.choice import LABEL, Prepared, combine, describe_scaling
 from ckcv_ray.learners.steps import Balance, Encoding, expand_dates
 from ckcv_ray.study.parts import CLAIMS, MIN_HELD_OUT, Budget, Certification, Condition, Holdout
 from ckcv_ray.study.study import AnyStudy, BaseStudy, Procedure, Study, run_id
-from ckcv_ray.tables.columns import Rows, some
+from ckcv_ray.tables.columns import some
 from ckcv_ray.tables.roles import RowUnits
 from ckcv_ray.tables.task import MIN_ROWS, Task, TestRows, check_subgroups
-from ckcv_ray.validation import Index, Numbers, expect
+from ckcv_ray.validation import Index, Numbers, Rows, expect
 
 VOTE = CLAIMS[-1]
 SAME_SCORE = "constant"  # the learner whose score is the same for every row

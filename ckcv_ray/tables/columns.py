@@ -25,14 +25,12 @@ from pyarrow import csv
 
 from ckcv_ray.errors import InputError, pluralize, write_option
 from ckcv_ray.tables.limits import SPARSE, check_text, decimal_mark, find_withheld
-from ckcv_ray.validation import Index, Values, quote, read_as, suggest
+from ckcv_ray.validation import Index, Rows, Values, quote, read_as, suggest
 
 MIN_GROUPS = 6
 MAX_CLASSES = 1_000
 LARGEST = 1e150  # the squares of this number and of its inverse still fit in a float
 SPACES = " \u00a0"
-Label = str | int | float | bool
-Rows = NDArray[np.float64]
 
 
 def check_single(names: Iterable[str], used: Collection[str], droppable: bool = False) -> None:

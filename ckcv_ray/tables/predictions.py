@@ -16,7 +16,6 @@ from ckcv_ray.errors import InputError, write_option
 from ckcv_ray.tables.columns import (
     NOTHING_ASKED,
     Cells,
-    Label,
     Schema,
     canonical_text,
     check_column,
@@ -37,7 +36,7 @@ from ckcv_ray.tables.roles import (
     read_labels,
 )
 from ckcv_ray.tables.task import Task, compute_salt, hash_columns, join_copies, mix
-from ckcv_ray.validation import Mask, Numbers, Values
+from ckcv_ray.validation import Label, Mask, Numbers, Values
 
 MIN_GROUPS = 2
 ANOTHER = "(another class)"  # which no row has, and which is never predicted

@@ -53,7 +53,6 @@ from ckcv_ray.tables.columns import (
     ColumnError,
     ColumnKind,
     DeclaredTypes,
-    Label,
     bare,
     canonical_text,
     check_column,
@@ -74,7 +73,7 @@ from ckcv_ray.tables.columns import (
     without_gaps,
 )
 from ckcv_ray.tables.limits import MAX_TABLE_BYTES
-from ckcv_ray.validation import Classes, Index, Mask, Values, check_choice, expect, quote, sequence
+from ckcv_ray.validation import Classes, Index, Label, Mask, Values, check_choice, expect, quote, sequence
 
 TARGETS = ("target", "y", "label", "class")
 

@@ -43,9 +43,7 @@ from ckcv_ray.tables.columns import (
     TRUTH,
     ColumnKind,
     DeclaredTypes,
-    Label,
     NewRows,
-    Rows,
     Schema,
     bare,
     canonical_text,
@@ -99,7 +97,7 @@ from ckcv_ray.tables.roles import (
     is_row_number,
     read_labels,
 )
-from ckcv_ray.validation import Classes, Index, Values, as_array, expect, quote
+from ckcv_ray.validation import Classes, Index, Label, Rows, Values, as_array, expect, quote
 
 
 def _make_column(name: str, values: object, n: int) -> pa.Array:

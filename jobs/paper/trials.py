@@ -7,7 +7,7 @@ import numpy as np
 
 from ckcv_ray import Execution, InputError, Job, Study, Task, judge
 from ckcv_ray.claims.certify import prove
-from ckcv_ray.claims.judged import HeldOutPredictions
+from ckcv_ray.claims.quantity import HeldOutPredictions
 from ckcv_ray.core.process import one_thread
 from ckcv_ray.learners.ensemble import Ensemble, Models
 from ckcv_ray.runs.run import run_job

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ckcv_ray import Execution, Job, Result, Study, Task
 from ckcv_ray.claims.certificate import Certificate
 from ckcv_ray.claims.certify import check_certificate
-from ckcv_ray.claims.judged import HeldOutPredictions
+from ckcv_ray.claims.quantity import HeldOutPredictions
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.learners.ensemble import Ensemble, Models, Prediction
 from ckcv_ray.runs.run import run_job

@@ -36,8 +36,7 @@ from numpy.typing import NDArray
 
 from ckcv_ray import InputError, Study, Task
 from ckcv_ray.claims.certify import list_needs, prove
-from ckcv_ray.claims.judged import HeldOutPredictions
-from ckcv_ray.claims.quantity import NOTHING, Claim, decide, read_quantity
+from ckcv_ray.claims.quantity import NOTHING, Claim, HeldOutPredictions, decide, read_quantity
 from ckcv_ray.errors import format_level
 from ckcv_ray.runs.finished import load_run
 from ckcv_ray.runs.verify import verify

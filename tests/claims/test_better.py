@@ -16,8 +16,7 @@ from ckcv_ray import Study, Task, load_run
 from ckcv_ray.claims.better import Better
 from ckcv_ray.claims.certificate import Compared
 from ckcv_ray.claims.certify import list_needs, prove
-from ckcv_ray.claims.judged import HeldOutPredictions
-from ckcv_ray.claims.quantity import Claim, read_quantity
+from ckcv_ray.claims.quantity import Claim, HeldOutPredictions, read_quantity
 from ckcv_ray.core.bounds.betting import bound_losses
 from ckcv_ray.core.draws import order_held_out
 from ckcv_ray.errors import StoreError

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from ckcv_ray import Result, Study, Task, load_run
 from ckcv_ray.claims.certify import certify, count_confusion
-from ckcv_ray.claims.judged import HeldOutPredictions
+from ckcv_ray.claims.quantity import HeldOutPredictions
 from ckcv_ray.errors import RunError, ceil_percent, floor_percent, format_level, format_percent
 from ckcv_ray.learners.base import Predicted
 from ckcv_ray.learners.ensemble import Ensemble

@@ -10,9 +10,9 @@ import pytest
 from conftest import Ran
 
 from ckcv_ray import Study, Task
-from ckcv_ray.claims.certify import list_needs
+from ckcv_ray.claims.certify import list_needs, show_rows
 from ckcv_ray.claims.predictive import Ppv
-from ckcv_ray.claims.quantity import bound_count, show_rows
+from ckcv_ray.claims.quantity import bound_count
 from ckcv_ray.engine.forecast import describe_rare_classes
 from ckcv_ray.errors import InputError
 from ckcv_ray.study.problem import Problem

@@ -17,8 +17,7 @@ from pyarrow import parquet
 from ckcv_ray import Result, StoreError, Study, Task, load_run
 from ckcv_ray.claims.certify import claim_random_member, compute_baselines, weight
 from ckcv_ray.claims.error import Clipped, Within
-from ckcv_ray.claims.judged import HeldOutPredictions
-from ckcv_ray.claims.quantity import Claim
+from ckcv_ray.claims.quantity import Claim, HeldOutPredictions
 from ckcv_ray.claims.rules import BY, Rule, parse_rule
 from ckcv_ray.core.bounds.betting import bound_mean_loss
 from ckcv_ray.core.draws import Draws, hold_out

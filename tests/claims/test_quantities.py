@@ -12,9 +12,8 @@ from nearest_centroid import NearestCentroid  # registers it
 from quantity_contract import Law, QuantityContract, Row
 
 from ckcv_ray import InputError, Study, Task
-from ckcv_ray.claims.judged import HeldOutPredictions
 from ckcv_ray.claims.predictive import FixedSequence, count_answered, count_cut_offs
-from ckcv_ray.claims.quantity import Claim
+from ckcv_ray.claims.quantity import Claim, HeldOutPredictions
 from ckcv_ray.claims.rules import CutOff
 from ckcv_ray.core.quantities import QUANTITIES, list_quantities
 from ckcv_ray.learners.choice import PreparedModel

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 from ckcv_ray import Certified, InputError, Study, Task
-from ckcv_ray.claims.judged import HeldOutPredictions
 from ckcv_ray.claims.predictive import (
     AnsweredError,
     FixedSequence,
@@ -24,7 +23,7 @@ from ckcv_ray.claims.predictive import (
     fix_cut_offs,
     fix_thresholds,
 )
-from ckcv_ray.claims.quantity import read_quantity
+from ckcv_ray.claims.quantity import HeldOutPredictions, read_quantity
 from ckcv_ray.claims.recalls import find_cut_off
 from ckcv_ray.claims.rules import CutOff, orient_scores
 from ckcv_ray.core.bounds.binomial import bound_both_sides, clopper_pearson, find_fewest_rows

@@ -52,9 +52,9 @@ from ckcv_ray.learners.steps import (
     compute_weights,
     match_labels,
 )
-from ckcv_ray.tables.columns import Column, Label, Schema, some
+from ckcv_ray.tables.columns import Column, Schema, some
 from ckcv_ray.tables.task import Task
-from ckcv_ray.validation import Classes, check_choice, quote, suggest
+from ckcv_ray.validation import Classes, Label, check_choice, quote, suggest
 
 COLUMN_TRANSFORMER, PIPELINE = "sklearn.compose:ColumnTransformer", "sklearn.pipeline:Pipeline"
 TRANSFORMERS = "transformers"

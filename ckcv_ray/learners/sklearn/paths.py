@@ -48,9 +48,8 @@ from ckcv_ray.learners.sklearn.store import (
     make_template,
     wrap,
 )
-from ckcv_ray.tables.columns import Rows
 from ckcv_ray.tables.task import Task
-from ckcv_ray.validation import Classes, Index, integer
+from ckcv_ray.validation import Classes, Index, Rows, integer
 from ckcv_ray.validation import Values as Numbers
 
 CLASS_KINDS = frozenset({Kind.BINARY, Kind.MULTICLASS})

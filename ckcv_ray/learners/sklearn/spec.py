@@ -37,8 +37,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ckcv_ray.errors import AbsentError, InputError, write_install
-from ckcv_ray.tables.columns import ColumnKind, Rows
-from ckcv_ray.validation import MAX_GRID, check_count, expect, parse_grid, quote
+from ckcv_ray.tables.columns import ColumnKind
+from ckcv_ray.validation import MAX_GRID, Rows, check_count, expect, parse_grid, quote
 
 LIBRARY = "sklearn"
 MODULES = (  # without those that read text or files, and those whose estimators predict several columns

@@ -61,9 +61,8 @@ from ckcv_ray.learners.sklearn.spec import (
     name_type,
     prepare,
 )
-from ckcv_ray.tables.columns import Rows
 from ckcv_ray.tables.task import Task
-from ckcv_ray.validation import Classes, Numbers, agree, quote
+from ckcv_ray.validation import Classes, Numbers, Rows, agree, quote
 
 SCHEMA_FILE = "schema.json"
 SUFFIX = ".npy"

@@ -31,8 +31,7 @@ from ckcv_ray.learners.base import Model, Predicted
 from ckcv_ray.learners.svm.compile import FAST, compile_listed, load_code, wide
 from ckcv_ray.learners.svm.kernels import RowIndex, compute_distances, gaussian
 from ckcv_ray.learners.svm.problem import Matrix, Scaling, Solutions, Vector, writable
-from ckcv_ray.tables.columns import Rows
-from ckcv_ray.validation import Classes
+from ckcv_ray.validation import Classes, Rows
 
 UNDECIDED_WIDTH = 1e-9  # this close to zero, rounding would decide the label: an error
 

@@ -52,9 +52,8 @@ from ckcv_ray.learners.svm.problem import (
     fit_scaling,
     read_scaling,
 )
-from ckcv_ray.tables.columns import Rows
 from ckcv_ray.tables.task import Task
-from ckcv_ray.validation import Classes, Index
+from ckcv_ray.validation import Classes, Index, Rows
 
 SHARED_BYTES = 1 << 29
 SHARED_WIDE_BYTES = 1 << 30  # where computing distances takes longer than gathering them

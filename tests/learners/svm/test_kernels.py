@@ -41,7 +41,7 @@ from ckcv_ray.learners.svm.problem import (
 )
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.study.study import Study
-from ckcv_ray.tables.columns import Rows
+from ckcv_ray.validation import Rows
 
 repeatable = settings(derandomize=True, deadline=None, max_examples=limit_examples(60))
 
