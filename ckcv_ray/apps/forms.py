@@ -14,12 +14,11 @@ import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
-from itertools import groupby
 from typing import NamedTuple
 
 from ckcv_ray.errors import InputError, convert_errors, pluralize
-from ckcv_ray.reports.facts import Section
-from ckcv_ray.reports.render import UNNAMED, divide_paragraphs, load_template
+from ckcv_ray.reports.facts import Fact, Section
+from ckcv_ray.reports.render import MARKDOWN, UNNAMED, divide_paragraphs, fill_template
 from ckcv_ray.validation import Stored, check_choice, quote, read_as, suggest
 
 GUIDELINES = ("tripod-ai", "annex-iv", "stard-ai", "ts-4213", "model-card")
@@ -65,59 +64,30 @@ class Form(Stored):
     item: tuple[Item, ...]
 
 
-class FilledItem(NamedTuple):
-    """An item with what the run and a person say.
-
-    Attributes:
-        item: what is asked.
-        found: sentences from the run.
-        answer: paragraphs of a person's answer.
-    """
-
-    item: Item
-    found: tuple[str, ...]
-    answer: tuple[str, ...]
-
-    @property
-    def is_open(self) -> bool:
-        """Whether a person has to answer, and has not."""
-        return bool(self.item.ask) and not self.answer
-
-    @property
-    def state(self) -> str:
-        """Who has filled it, or has to."""
-        if self.is_open:
-            return "for a person to complete"
-        by = [name for name, part in (("the run", self.found), ("a person", self.answer)) if part]
-        return f"filled by {' and '.join(by)}" if by else "the run has nothing to say here"
-
-
 class FilledForm(NamedTuple):
     """A form filled for one run.
 
     Attributes:
         form: the items of the guideline.
         run_id: of the run.
-        items: in their order.
+        sections: of each item in its order, what the run and a person say, and what a person has to.
+        open_numbers: of the items that a person has to answer, and has not.
+        partly: how many of these the run fills in part.
     """
 
     form: Form
     run_id: str
-    items: tuple[FilledItem, ...]
-
-    @property
-    def open_numbers(self) -> list[str]:
-        """Numbers of the items that a person has to answer, and has not."""
-        return [filled.item.number for filled in self.items if filled.is_open]
+    sections: list[Section]
+    open_numbers: list[str]
+    partly: int
 
     @property
     def counts(self) -> str:
         """How many items are filled, as a sentence."""
-        left = [filled for filled in self.items if filled.is_open]
-        part, every = sum(bool(filled.found) for filled in left), pluralize(len(self.items), "item")
+        every, left = pluralize(len(self.sections), "item"), len(self.open_numbers)
         return (
-            f"{every}: {len(self.items) - len(left)} filled; {part} filled in part by the run, and "
-            f"{len(left) - part} not, which a person has to fill."
+            f"{every}: {len(self.sections) - left} filled; {self.partly} filled in part by the run, and "
+            f"{left - self.partly} not, which a person has to fill."
         )
 
 
@@ -145,18 +115,18 @@ def fill_items(
             f"answers: {form.title} has no item {quote(unknown[0])}{suggest(unknown[0], numbers)}; "
             "ckcv report --for ... --template FILE writes a file with all of them"
         )
-    return FilledForm(
-        form,
-        run_id,
-        tuple(
-            FilledItem(
-                item,
-                tuple(text for name in item.facts for text in list_sentences(sections, name)),
-                tuple(divide_paragraphs(answers.get(item.number, ""))),
-            )
-            for item in form.item
-        ),
-    )
+    told, left, partly = list[Section](), list[str](), 0
+    for item in form.item:
+        found = [Fact("from the run", text) for name in item.facts for text in list_sentences(sections, name)]
+        said = [Fact("by a person", text) for text in divide_paragraphs(answers.get(item.number, ""))]
+        kind, title = "item", f"{item.section}, {item.number}: {item.text}"
+        if item.ask and not said:
+            kind, said = "open", [Fact("for a person to fill", item.ask)]  # the page marks such sections
+            left.append(item.number)
+            partly += bool(found)
+        nothing = Fact("", "the run has nothing to say here")
+        told.append(Section(f"{kind}-{len(told)}", title, [*found, *said] or [nothing]))
+    return FilledForm(form, run_id, told, left, partly)
 
 
 def list_sentences(sections: Sequence[Section], name: str) -> Iterator[str]:
@@ -172,7 +142,7 @@ def list_sentences(sections: Sequence[Section], name: str) -> Iterator[str]:
                 yield f"{first}: {cells}."
 
 
-SUFFIXES = (".md", ".html")
+SUFFIXES = (MARKDOWN, ".html")
 
 
 def parse_answers(name: str, text: str) -> dict[str, str]:
@@ -200,9 +170,11 @@ def write_template(form: Form) -> str:
 
 def render_form(filled: FilledForm, suffix: str) -> bytes:
     """Return a filled form as Markdown, or as one HTML page that loads nothing, by the suffix of its file."""
-    grouped = groupby(filled.items, key=lambda found: found.item.section)
-    sections = [(section, list(items)) for section, items in grouped]
-    page = load_template(f"form{suffix}", "ckcv_ray.apps").render(
-        filled=filled, sections=sections, no_conformity=NO_CONFORMITY
-    )
+    form, run = filled.form, f"run {filled.run_id}"
+    about = (NO_CONFORMITY, f"Source: {form.source}.", form.note, filled.counts)
+    values = {"title": f"{form.title}: {run}", "purpose": "\n\n".join(about)}
+    if suffix == MARKDOWN:
+        return fill_template("markdown.md", sections=filled.sections, **values).encode()
+    made = {"origin": "ckcv report", "maker": f"ckcv report from the files of {run} and a person's answers"}
+    page = fill_template("page.html", top=(), rest=filled.sections, heading=[], short=False, **values, **made)
     return page.encode()

@@ -6,7 +6,7 @@ run folder alone: nothing is unpickled, downloaded or fitted.
 
 import re
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from os import PathLike
@@ -253,18 +253,12 @@ def escape_markdown(text: str) -> str:
 
 
 @cache
-def load_template(name: str, package: str, **filters: Callable[..., object]) -> Template:
-    """Return a template of a package, compiled once; what it prints is escaped for the format of its name.
-
-    Args:
-        name: of its file.
-        package: where the folder of templates is.
-        filters: functions that it may call, beside "paragraphs".
-    """
+def _load_template(name: str) -> Template:
+    """Return a template, compiled once; what it prints is escaped for the format of its name."""
     escaped = {".md": lambda text: escape_markdown(printable(text)), ".html": printable}
     finalize = escaped.get(Path(name).suffix, str)
     environment = Environment(
-        loader=PackageLoader(package),
+        loader=PackageLoader("ckcv_ray.reports"),
         auto_reload=False,
         autoescape=name.endswith(".html"),
         undefined=StrictUndefined,
@@ -272,7 +266,8 @@ def load_template(name: str, package: str, **filters: Callable[..., object]) -> 
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"paragraphs": divide_paragraphs, **filters}
+    environment.filters |= {"paragraphs": divide_paragraphs, "lines": wrap_fact}
+    environment.filters |= {"columns": _align_columns, "figures": _find_figures}
     return environment.get_template(name)
 
 
@@ -354,7 +349,4 @@ def _find_figures(table: FactTable) -> list[bool]:
 
 def fill_template(name: str, **values: object) -> str:
     """Return a template of reports, filled with values."""
-    template = load_template(
-        name, "ckcv_ray.reports", lines=wrap_fact, columns=_align_columns, figures=_find_figures
-    )
-    return template.render(**values)
+    return _load_template(name).render(**values)

@@ -51,35 +51,42 @@ def test_every_name_of_a_form_is_that_of_a_fact(finished: Finished, told: list[S
 def test_every_form_has_every_item_and_claims_no_conformity(name: str, told: list[Section]) -> None:
     form = forms.read_form(name)
     filled = forms.fill_items(form, "a run", told, {})
-    markdown, page = (
-        forms.render_form(filled, ".md").decode(),
-        Page(forms.render_form(filled, ".html").decode()),
-    )
-    for text in (markdown, " ".join(page.parts)):
-        assert forms.NO_CONFORMITY in text
-        assert "no statement of conformity" in text
+    markdown = forms.render_form(filled, ".md").decode()
+    page = Page(forms.render_form(filled, ".html").decode())
+    assert "no statement of conformity" in forms.NO_CONFORMITY
+    assert f"\n\n{forms.NO_CONFORMITY}\n\n" in markdown
+    assert forms.NO_CONFORMITY in page.parts
     assert not FORBIDDEN & set(page.tags)
-    for item, found in zip(form.item, filled.items, strict=True):
-        assert escape_markdown(f"{item.number}: {item.text}") in markdown
-        assert f"{item.number}: {item.text}" in " ".join(page.parts)
-        assert found.is_open == bool(item.ask)
-        assert bool(found.found) == any([*forms.list_sentences(told, name)] for name in item.facts)
+    assert len({section.name for section in filled.sections}) == len(form.item)
+    for item, section in zip(form.item, filled.sections, strict=True):
+        assert section.title == f"{item.section}, {item.number}: {item.text}"
+        assert f"\n\n## {escape_markdown(section.title)}\n\n* " in markdown
+        assert section.title in page.parts
+        assert section.name.startswith("open-") == bool(item.ask)
+        said = [("from the run", text) for name in item.facts for text in forms.list_sentences(told, name)]
+        said += [("for a person to fill", item.ask)] if item.ask else []
+        assert [(fact.name, fact.text) for fact in section.facts] == said
     assert filled.open_numbers == [item.number for item in form.item if item.ask]
     assert f"{len(form.item)} items: {len(form.item) - len(filled.open_numbers)} filled" in filled.counts
 
 
 def test_answers_are_shown_and_close_items(filled: forms.FilledForm) -> None:
     assert not {"1", "3a"} & set(filled.open_numbers)
-    states = {item.item.number: item.state for item in filled.items}
-    assert states["1"] == "filled by the run and a person"
-    assert states["3a"] == "filled by a person"
-    assert states["3b"] == states["2"] == "for a person to complete"
-    assert states["12a"] == "filled by the run"
+    numbered = zip(filled.form.item, filled.sections, strict=True)
+    by = {item.number: [*dict.fromkeys(fact.name for fact in told.facts)] for item, told in numbered}
+    assert by["1"] == ["from the run", "by a person"]
+    assert by["2"] == ["from the run", "for a person to fill"]
+    assert [by[number] for number in ("3a", "12a")] == [["by a person"], ["from the run"]]
     markdown, page = forms.render_form(filled, ".md").decode(), forms.render_form(filled, ".html").decode()
-    assert "* A \\*title\\*.\n* Its second paragraph." in markdown
-    assert "<p>A *title*.</p>" in page
+    assert "* **by a person:** A \\*title\\*.\n* **by a person:** Its second paragraph." in markdown
+    assert "<bdi>A *title*.</bdi>" in page
+    assert 'section[id^="open-"] { border-left' in page
+    assert page.count('<section id="open-') == len(filled.open_numbers)
     assert "&lt;b&gt;\\x1b[2J" in page
     assert "\\<b\\>\\\\x1b\\[2J" in markdown
+    untold = forms.fill_items(filled.form, "a run", [], {})
+    assert "; 0 filled in part by the run" in untold.counts
+    assert "\n\n* the run has nothing to say here\n" in forms.render_form(untold, ".md").decode()
 
 
 def test_names_in_the_data_are_no_markup() -> None:
@@ -150,7 +157,7 @@ def test_strict_fails_until_a_person_has_answered(
     code, _, messages = ckcv(*ask, "--out", "card.md", "--answers", "answers.toml", "--strict")
     assert code == 0
     assert "16 items: 16 filled" in messages
-    assert "* Answered." in Path("card.md").read_text()
+    assert "* **by a person:** Answered." in Path("card.md").read_text()
     code, _, messages = ckcv(*ask, "--template", "answers.toml")
     assert code == 2
     assert "exists: name another file, or remove it" in unwrap(messages)
