@@ -118,7 +118,7 @@ def fill_items(
     told, left, partly = list[Section](), list[str](), 0
     for item in form.item:
         found = [Fact("from the run", text) for name in item.facts for text in list_sentences(sections, name)]
-        said = [Fact("by a person", text) for text in divide_paragraphs(answers.get(item.number, ""))]
+        said = [Fact(BY_PERSON, text) for text in divide_paragraphs(answers.get(item.number, ""))]
         kind, title = "item", f"{item.section}, {item.number}: {item.text}"
         if item.ask and not said:
             kind, said = "open", [Fact("for a person to fill", item.ask)]  # the page marks such sections
@@ -143,6 +143,7 @@ def list_sentences(sections: Sequence[Section], name: str) -> Iterator[str]:
 
 
 SUFFIXES = (MARKDOWN, ".html")
+BY_PERSON = "by a person"
 
 
 def parse_answers(name: str, text: str) -> dict[str, str]:
@@ -175,6 +176,9 @@ def render_form(filled: FilledForm, suffix: str) -> bytes:
     values = {"title": f"{form.title}: {run}", "purpose": "\n\n".join(about)}
     if suffix == MARKDOWN:
         return fill_template("markdown.md", sections=filled.sections, **values).encode()
-    made = {"origin": "ckcv report", "maker": f"ckcv report from the files of {run} and a person's answers"}
+    answered = " and a person's answers" * any(
+        fact.name == BY_PERSON for part in filled.sections for fact in part.facts
+    )
+    made = {"origin": "ckcv report", "maker": f"ckcv report from the files of {run}{answered}"}
     page = fill_template("page.html", top=(), rest=filled.sections, heading=[], short=False, **values, **made)
     return page.encode()

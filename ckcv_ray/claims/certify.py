@@ -13,6 +13,8 @@ and the recalls of a subgroup. Which subgroups are claimed is decided by how man
 by labels; the rule decides by its own cut-off, since one that was chosen on the same rows depends on their
 labels.
 
+Before a run it is said what its claims take, and, without data, how many judged rows prove a condition.
+
 If rows repeat because they have the same origin, the ``Copies`` are not new: every claim holds again with as
 many fewer independent units in each set. Proofs: docs/theory/bounds.md, "Claims" and "Repeated rows".
 """

@@ -138,7 +138,7 @@ class FixedSequence:
         if not sum(rows):
             return (
                 f"no held-out row has the confidence of the first of {len(self.counts)} thresholds, "
-                f"{threshold:.6g}; on new rows, none of these, more of them may help, or a learner whose "
+                f"{threshold:.6g}; more new rows, none of these, may help, or a learner whose "
                 "scores differ more from row to row."
             )
         rates = [one / max(1, of) for one, of in zip(wrong, rows, strict=True)]

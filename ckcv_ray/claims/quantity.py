@@ -2,6 +2,7 @@
 
 A quantity is a class, one file for each family. It counts, bounds, words, sizes and compares itself; all
 others iterate over claims. A claim has its sentence: what it assumes, how sure it is, what is proven, how.
+It is counted from what each rule makes of the rows held out, which is asked once for all claims.
 
 Beside claims stand two-sided exact intervals of what was measured on held-out rows, which people expect with
 an estimate. The wrong rows of a classifier that is fixed without them are binomial, and two Clopper-Pearson

@@ -808,7 +808,7 @@ def _name_search(result: Certified) -> str:
     left, least, numbers = search["not_excluded"], search["least"], result.certificate.numbers
     budget = f"budget, effort {search['effort']:,}"
     if least is None:
-        return f"{budget}: the best of {candidates:,} candidates, of which all others are excluded"
+        return f"{budget}: the best of {candidates:,} candidates; all others are excluded, or failed"
     could = describe_least(least, None if numbers is None else numbers["clip"])
     open_ones = f"{left:,} of {candidates:,} candidates were not excluded"
     return f"{budget}: {open_ones}; the best of them could still have {could}"

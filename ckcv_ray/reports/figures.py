@@ -12,6 +12,8 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from io import StringIO
 from math import ceil
+from textwrap import fill
+from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -71,11 +73,12 @@ STYLE = {
     **dict.fromkeys(("axes.spines.top", "axes.spines.right"), False),
     **{"svg.fonttype": "none", "font.size": FONT, "font.sans-serif": ["DejaVu Sans"]},
 }
-# what would hold for all of a page, or occur twice on it
-OF_A_DOCUMENT = re.compile('(?<=<g) id="[^"]*"|(?<=<use )xlink:| <defs>\\s*<style.*?</defs>\n', re.DOTALL)
+# what would hold for all of a page, or occur twice on it, and more digits than are seen
+NOT_OF_A_PAGE = re.compile('(?<=<g) id="[^"]*"|(?<=<use )xlink:|(?<=\\.\\d\\d)\\d+')
+DRAWING = Lock()  # the style of matplotlib is one of the process
 MAX_NAME, MAX_KEY = 24, 40  # characters of a name at an axis, and in a legend
 MIN_SIDE, PART_SIDE, FULL_SIDE = 0.12, 0.66, 0.98  # of squares
-FAINT, LINE, N_SHADES = 0.35, 1.4, 16
+FAINT, LINE, N_SHADES, MAX_DECADES = 0.35, 1.4, 16, 2.5
 MAX_STRIPS, MAX_DRAWN_CLASSES, MAX_BARS = 40, 6, 15
 LISTED_BENEFITS, MAX_IMPORTANT = 11, 50  # rows in the tables of the decision curve and of importance
 LISTED_RATES = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.7, 1.0)  # in the table of the ROC curve
@@ -156,21 +159,24 @@ def write_svg(chart: Chart, label: str) -> str:
     """Return a chart as an element of an HTML page, with ``label`` as its text for screen readers."""
     from matplotlib import figure, style
 
-    file = StringIO()
-    with warnings.catch_warnings(), style.context(["default", STYLE | {"svg.hashsalt": label}]):
+    file, salt = StringIO(), f"{label} {chart.x.label} {chart.y.label}"
+    with DRAWING, warnings.catch_warnings(), style.context(["default", STYLE | {"svg.hashsalt": salt}]):
         warnings.simplefilter("ignore")  # of letters that its font lacks: a page has the reader's fonts
         drawn = figure.Figure((WIDTH / 72, chart.height / 72), facecolor="none", layout="constrained")
         draw_on(drawn.add_subplot(facecolor="none"), chart, INK)
         drawn.savefig(file, format="svg", metadata=dict.fromkeys(("Creator", "Date", "Format", "Type")))
-    drawing = file.getvalue().partition('version="1.1">')[2].replace(INK, "currentColor")
-    opening = f'<svg role="img" aria-label="{escape(label)}" viewBox="0 0 {WIDTH} {chart.height:g}">'
-    return opening + OF_A_DOCUMENT.sub("", drawing)
+    _, drawing = file.getvalue().split("</defs>", 1)  # the first is of the style of all of a document
+    drawing = re.sub(
+        "<[^>]*>", lambda tag: NOT_OF_A_PAGE.sub("", tag[0]).replace(INK, "currentColor"), drawing
+    )
+    return f'<svg role="img" aria-label="{escape(label)}" viewBox="0 0 {WIDTH} {chart.height:g}">{drawing}'
 
 
 def draw_on(axes: "Axes", chart: Chart, ink: str = "black") -> None:
     """Draw a chart on axes of matplotlib."""
     from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
+    scales = {"y": chart.y, "x": chart.x}
     for part in chart.parts:
         if isinstance(part, Mark):
             colour = ink if part.colour == INK else part.colour
@@ -183,29 +189,34 @@ def draw_on(axes: "Axes", chart: Chart, ink: str = "black") -> None:
             line.set_markerfacecolor("none" if part.hollow else colour)
         else:
             _draw_tiles(axes, part)
-    longest = max(map(len, chart.x.name_ticks(np.inf)[1]), default=0)
-    rooms = chart.height / LINE_HEIGHT, WIDTH / (LETTER * (longest + 2))
-    for name, scale, most in zip("yx", (chart.y, chart.x), rooms, strict=True):
+    longest = {name: max(map(len, scale.name_ticks(np.inf)[1]), default=0) for name, scale in scales.items()}
+    beside = longest["y"] + (16 if any(isinstance(part, Tiles) for part in chart.parts) else 8)
+    lengths = {"x": WIDTH - LETTER * beside, "y": chart.height}
+    rooms = {"x": lengths["x"] / (LETTER * (longest["x"] + 2)), "y": chart.height / LINE_HEIGHT}
+    for name, scale in scales.items():
         axis = getattr(axes, f"{name}axis")
-        axis.set_label_text(printable(scale.label), parse_math=False)
+        axis.set_label_text(fill(printable(scale.label), int(lengths[name] / LETTER)), parse_math=False)
+        getattr(axes, f"set_{name}scale")("log" if scale.log else "linear")
+        getattr(axes, f"set_{name}lim")(scale.low, scale.high)
         if scale.log:
-            getattr(axes, f"set_{name}scale")("log")
-            axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+            many = np.ptp(np.log10(axis.get_view_interval())) > MAX_DECADES
+            axis.set_major_locator(LogLocator(subs=(1,) if many else (1, 2, 5)))
             axis.set_major_formatter("{x:g}")
             axis.set_minor_locator(NullLocator())
         elif scale.whole:
-            axis.set_major_locator(MaxNLocator(integer=True))
-        getattr(axes, f"set_{name}lim")(scale.low, scale.high)
+            axis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
         if scale.names is not None:
             getattr(axes, f"set_{name}lim")(-0.6, len(scale.names) - 0.4)
-            axis.set_ticks(*scale.name_ticks(most), parse_math=False)
+            axis.set_ticks(*scale.name_ticks(rooms[name]), parse_math=False)
         axis.set_inverted(scale.down)
-    names = [part.name for part in chart.parts if isinstance(part, Mark) and part.name]
-    above: Any = {"loc": "lower left", "bbox_to_anchor": (0, 1), "ncols": 2, "frameon": False}
+    named = [part for part in chart.parts if isinstance(part, Mark) and part.name]
+    names = [shorten_name(part.name, MAX_KEY) for part in named]
+    above: Any = {"loc": "lower left", "bbox_to_anchor": (0, 1), "frameon": False}
+    above["ncols"] = 2 - any(len(name) > MAX_KEY / 2 for name in names)
     # names are not given as labels, where a first "_" would hide them
     for text, name in zip(axes.legend(**above).get_texts() if names else (), names, strict=True):
         text.set_parse_math(False)
-        text.set_text(shorten_name(name, MAX_KEY))
+        text.set_text(name)
 
 
 def _draw_tiles(axes: "Axes", tiles: Tiles) -> None:
@@ -215,10 +226,7 @@ def _draw_tiles(axes: "Axes", tiles: Tiles) -> None:
 
     corners = np.array([(-0.5, -0.5), (0.5, -0.5), (0.5, 0.5), (-0.5, 0.5)])
     squares = np.column_stack([tiles.x, tiles.y])[:, None] + tiles.side[:, None, None] * corners
-    colours: Any = {
-        "cmap": colormaps["viridis"].resampled(N_SHADES),
-        "norm": PowerNorm(tiles.power),
-    }
+    colours: Any = {"cmap": colormaps["viridis"].resampled(N_SHADES), "norm": PowerNorm(tiles.power)}
     drawn = axes.add_collection(PolyCollection(squares, array=tiles.values, **colours))
     assert axes.figure is not None
     axes.figure.colorbar(drawn, ax=axes).set_label(tiles.label, parse_math=False)

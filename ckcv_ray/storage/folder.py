@@ -345,9 +345,12 @@ class RunFolder:
                     self.files.path(name).unlink()
                 else:
                     self.files.delete(name)
-        except BaseException as error:
+        except OSError as error:
             self.release()
-            raise unwritable(self, error) if isinstance(error, OSError) else error from None
+            raise unwritable(self, error) from None
+        except BaseException:
+            self.release()
+            raise
 
     def release(self) -> None:
         """Unlock the folder and remove the lock file."""

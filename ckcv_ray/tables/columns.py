@@ -224,10 +224,13 @@ NUMBER_FORMS = {  # numbers of each form of ``choose_number_parser``
     "points": re.compile(rf"{POINTS.pattern}|(?!.*\.){POINT.pattern}|{COMMA.pattern}"),
     "thousands": re.compile(rf"{POINT.pattern}|{THOUSANDS.pattern}"),
 }
-FOREIGN = re.compile(  # numbers of Fortran, or quoted as spreadsheets write text; times with a named zone
-    rf"{EITHER_SIGN}{DECIMALS}[dD]{EITHER_SIGN}\d+$|['\u2019]{EITHER_SIGN}\d[\d.,]*['\u2019]?$"
-    r"|.{0,40}\b\d{4}\b.{0,40}\d\d:\d\d(:\d\d(\.\d+)?)? ?(?!AM\b|PM\b)([A-Z]{2,5}\b|[A-Z][a-z]+/\w+$)"
-)
+FOREIGN = {  # what may be numbers or times, with how to write it
+    rf"{EITHER_SIGN}{DECIMALS}[dD]{EITHER_SIGN}\d+$": "write E for D, as in 0.126E+00",  # of Fortran
+    rf"['\u2019]{EITHER_SIGN}\d[\d.,]*['\u2019]?$": "write numbers without the apostrophe",  # of spreadsheets
+    r".{0,40}\b\d{4}\b.{0,40}\d\d:\d\d(:\d\d(\.\d+)?)? ?(?!AM\b|PM\b)([A-Z]{2,5}\b|[A-Z][a-z]+/\w+$)": (
+        "write the offset of a named time zone, such as +01:00 for CET"
+    ),
+}
 E_CODE = r"^\s*\d+[eE]\d+\s*$"  # such as 12E03
 ALL_DIGITS = r"^\s*\d+([eE]\d+)?\s*$"
 DIGIT_SPACES = " \u00a0\u2009\u202f"  # plain, no-break, thin and narrow
@@ -1265,10 +1268,10 @@ def _infer_text(cells: Cells, name: str, asked: ColumnKind | None) -> Column:
     if asked in (None, ColumnKind.NUMBER):
         form, bad = find_number_form(known, cells.decimal, cells.thousands)
         wrong, numbers = cells.count(bad), set(known).difference(bad)
-        foreign = [text for text in bad if FOREIGN.match(text)]
-        if foreign and wrong - cells.count(foreign) <= (1 - MOSTLY) * rows:
-            cure = "write 0.126E+00 for 0.126D+00, 12 for '12, and +01:00 for CET"
-            raise ColumnError(f"has what may be numbers or times{cells.show(foreign)}", cure, CATEGORY)
+        for form_of, cure in FOREIGN.items():
+            foreign = [text for text in bad if re.match(form_of, text)]
+            if foreign and wrong - cells.count(foreign) <= (1 - MOSTLY) * rows:
+                raise ColumnError(f"has what may be numbers or times{cells.show(foreign)}", cure, CATEGORY)
         short = bool(numbers) and not cells.thousands and has_short_decimals(numbers, form)
         if asked is ColumnKind.NUMBER and not numbers:
             raise ColumnError(f"holds no numbers{cells.show(bad)}", "leave it out of {numeric}")
@@ -1289,10 +1292,10 @@ def _infer_text(cells: Cells, name: str, asked: ColumnKind | None) -> Column:
         form, bad = _find_date_form(known)
         if not bad:
             return Column(name, ColumnKind.DATE, form=form)
-        others = [text for text in bad if not FOREIGN.match(text)]
+        others = [text for text in bad if not any(re.match(form, text) for form in FOREIGN)]
         if asked is ColumnKind.DATE or cells.count(others) <= (1 - MOSTLY) * rows:
             raise ColumnError(
-                f"holds dates and in {pluralize(cells.count(bad), 'row')} what is none{cells.show(bad)}",
+                f"holds dates and in {pluralize(cells.count(bad), 'row')} something else{cells.show(bad)}",
                 f"write all as in {WRITTEN_DATES}",
                 CATEGORY,
             )

@@ -1,6 +1,7 @@
 """Charts, on a page and on axes of matplotlib: drawn inside their axes, and of what is measured."""
 
 import re
+from concurrent.futures import ThreadPoolExecutor
 from xml.etree import ElementTree
 
 import matplotlib
@@ -46,6 +47,10 @@ def test_a_chart_is_well_formed_inside_its_box_and_the_same_each_time(chart: Cha
     assert set(re.findall(r"(?:fill|stroke): (\w+)", svg)) == {"currentColor", "none"}
     assert figures.INK not in svg
     assert 'id="axes' not in svg  # of several pictures of a page no two parts have one name
+    texts = [text.get("style") for text in root.iter("text")]
+    assert texts
+    assert all("fill: currentColor" in style for style in texts)
+    assert "<style" not in svg
 
 
 @pytest.fixture(scope="module")
@@ -140,3 +145,40 @@ def test_what_cannot_be_drawn_is_refused_with_the_reason(result: Drawn) -> None:
         InputError, match=r"Calibration of this result: there is none: .* those of constant, "
     ):
         svm.plot.calibration()
+
+
+def find_ticks(chart: Chart, along: str) -> list[str]:
+    """Return what is written at an axis, from its start to its end on the page."""
+    axes = Figure((figures.WIDTH / 72, chart.height / 72), layout="constrained").add_subplot()
+    figures.draw_on(axes, chart)
+    assert axes.figure is not None
+    axes.figure.draw_without_rendering()
+    axis = getattr(axes, f"{along}axis")
+    low, high = sorted(axis.get_view_interval())
+    return [tick.label1.get_text() for tick in axis.get_major_ticks() if low <= tick.get_loc() <= high]
+
+
+@pytest.mark.parametrize(
+    ("scale", "values", "ticks"),
+    [
+        (Scale("C", log=True), [1e-3, 1e3], ["0.001", "0.01", "0.1", "1", "10", "100", "1000"]),
+        (Scale("C", log=True), [1e-12, 1e1], ["1e−12", "1e−10", "1e−08", "1e−06", "0.0001", "0.01", "1"]),
+        (Scale("k", log=True, whole=True), [3, 60], ["5", "10", "20", "50"]),
+        (Scale("k", 3.2, 4.8, whole=True), [4, 4], ["4"]),
+        (
+            Scale("C", names=[f"{'x' * 20}{i}" for i in range(9)]),
+            [0, 8],
+            [f"{'x' * 20}{i}" for i in (0, 4, 8)],
+        ),
+    ],
+)
+def test_an_axis_has_ticks_that_can_be_read(scale: Scale, values: list[float], ticks: list[str]) -> None:
+    assert find_ticks(Chart(scale, Scale("y"), [Mark(values, [0, 1], width=1.0)]), "x") == ticks
+
+
+def test_charts_of_several_threads_are_those_of_one() -> None:
+    charts, before = [EVERYTHING, SQUARES] * 4, dict(matplotlib.rcParams)
+    alone = [write_svg(chart, str(i)) for i, chart in enumerate(charts)]
+    with ThreadPoolExecutor(4) as pool:
+        assert [*pool.map(write_svg, charts, map(str, range(len(charts))))] == alone
+    assert dict(matplotlib.rcParams) == before

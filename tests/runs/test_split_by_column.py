@@ -153,7 +153,7 @@ BLANK.loc[4, ["day", "site"]] = None
 SOON.loc[0, "day"] = "soon"
 REFUSED = [
     no("column 'day', which divides the rows, has empty cells in 1 of", BLANK),
-    no("holds dates and in 1 row what is none, such as 'soon' in row 1: write all as", SOON),
+    no("holds dates and in 1 row something else, such as 'soon' in row 1: write all as", SOON),
     no("kind date, and gap=3: expected dates and a gap such as 30d", gap=3),
     no("nothing to score, of 11 times: ask for fewer", time="week", gap=None, resampling="time:12"),
     no("has nothing to fit on in split 0: other rows are in its gap", gap="400d"),

@@ -72,7 +72,8 @@ CONSTANT = "sklearn.dummy:DummyClassifier"  # of training rows of a single class
 PARTS = (  # estimators that fits of others make by themselves
     *(CONSTANT, "sklearn.dummy:DummyRegressor", "sklearn.decomposition:KernelPCA"),
     *("sklearn.impute:MissingIndicator", "sklearn.isotonic:IsotonicRegression"),
-    *("sklearn.linear_model:LogisticRegression", "sklearn.linear_model:RidgeCV"),
+    *("sklearn.linear_model:LinearRegression", "sklearn.linear_model:LogisticRegression"),
+    "sklearn.linear_model:RidgeCV",
     *("sklearn.multiclass:OneVsOneClassifier", "sklearn.multiclass:OneVsRestClassifier"),
     *("sklearn.neighbors:NearestNeighbors", "sklearn.preprocessing:FunctionTransformer"),
     *("sklearn.preprocessing:KernelCenterer", "sklearn.preprocessing:LabelBinarizer"),
