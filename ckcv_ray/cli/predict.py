@@ -22,7 +22,7 @@ from ckcv_ray.runs.judged import calibrate
 from ckcv_ray.runs.result import Certified, Marks, Result, compute_probabilities, mark_rows
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.storage.pages import check_page, write_page
-from ckcv_ray.tables.columns import NewRows, check_column, declare_cells, decode, is_text, some
+from ckcv_ray.tables.columns import NewRows, check_column, declare_cells, is_text, some
 from ckcv_ray.tables.limits import find_withheld
 from ckcv_ray.tables.questions import find_known
 from ckcv_ray.tables.read import Reading
@@ -96,9 +96,7 @@ def are_predictions(file: Path) -> bool:
 def _escape_text(table: pa.Table, safe: bool) -> pa.Table:
     """Escape control characters in text and, if ``safe``, what a spreadsheet would execute."""
     for i, field in enumerate(table.schema):
-        if pa.types.is_dictionary(field.type):
-            table = table.set_column(i, field.name, decode(table.column(i)))
-        if is_text(table.schema.field(i).type):
+        if is_text(field.type):
             labels = table.column(i).combine_chunks().dictionary_encode()
             texts = labels.dictionary.to_pylist()
             escape = not all(text.isprintable() for text in texts)

@@ -37,7 +37,7 @@ from filelock import FileLock, Timeout
 from pyarrow import parquet
 
 from ckcv_ray.errors import CKCVError, InputError, RunError, StoreError, UnreachableError, convert_errors
-from ckcv_ray.tables.columns import decode_columns, is_plain
+from ckcv_ray.tables.columns import is_plain
 from ckcv_ray.tables.limits import FOLDER_BYTES, MAX_CELLS, MAX_TABLE_ROWS, limit_memory
 from ckcv_ray.tables.objects import AT_ONCE, Bucket, Returned, ask_at_once, is_address, parse_address
 from ckcv_ray.tables.read import read_parquet
@@ -555,13 +555,10 @@ def create_file(files: Files, name: str, content: bytes, otherwise: str) -> None
 
 
 def make_table(table: pa.Table, run_id: str, more: Mapping[str, str] | None = None) -> bytes:
-    """Return a Parquet file of a run, with run_id, versions and ``more`` as its metadata.
-
-    Dictionaries are written as the values that they hold.
-    """
+    """Return a Parquet file of a run, with run_id, versions and ``more`` as its metadata."""
     metadata = {"run_id": run_id, "schema": str(SCHEMA_VERSION), "package": VERSION, **(more or {})}
     sink = BytesIO()
-    content = decode_columns(table).replace_schema_metadata(metadata)
+    content = table.replace_schema_metadata(metadata)
     parquet.write_table(content, sink, compression="zstd", write_page_checksum=True)
     return sink.getvalue()
 

@@ -396,7 +396,7 @@ class RunFolder:
                 )
         if every.units.question:
             named[QUESTION] = every.units.question
-        contents = {DATA: make_table(every.coded_columns(), problem.run_id, named)}
+        contents = {DATA: make_table(every.columns(), problem.run_id, named)}
         if isinstance(problem.asked.resampling, Splits):
             sets = [(split.train, split.estimate) for split in problem.asked.resampling.sets]
             contents[SPLITS] = make_splits(sets, problem.run_id)

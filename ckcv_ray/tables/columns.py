@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from pyarrow import csv
 
 from ckcv_ray.errors import InputError, pluralize, write_option
-from ckcv_ray.tables.limits import SPARSE, check_text, decimal_mark, find_withheld
+from ckcv_ray.tables.limits import DECLARED, SPARSE, check_text, decimal_mark, find_withheld
 from ckcv_ray.validation import Index, Rows, Values, quote, read_as, suggest
 
 MIN_GROUPS = 6
@@ -71,9 +71,7 @@ def list_distinct(column: pa.ChunkedArray) -> tuple[list[Any], Index]:
     """Return the distinct values of a column, None for an empty cell as the last, and each row's position."""
     if column.null_count == len(column):  # Arrow cannot join dictionaries of nothing
         return [None], np.zeros(len(column), np.intp)
-    if not pa.types.is_dictionary(column.type):
-        column = column.dictionary_encode()
-    unified = column.unify_dictionaries().combine_chunks()
+    unified = column.dictionary_encode().unify_dictionaries().combine_chunks()
     values = unified.dictionary.to_pylist()
     codes = unified.indices.fill_null(len(values)).to_numpy(zero_copy_only=False)
     return [*values, None], codes.astype(np.intp)
@@ -87,7 +85,7 @@ def is_number_type(kind: pa.DataType) -> bool:
 def is_plain(kind: pa.DataType) -> bool:
     """Return whether cells of a type are single values: no lists, no bytes of a width the file chooses."""
     if pa.types.is_dictionary(kind):
-        return is_plain(kind.value_type) and not pa.types.is_dictionary(kind.value_type)
+        return is_value(kind.value_type)
     fixed = pa.types.is_fixed_size_binary(kind) or isinstance(kind, pa.BaseExtensionType)
     return not (fixed or pa.types.is_nested(kind))
 
@@ -576,7 +574,7 @@ class Cells:
     numbers, which says how the column is understood; what a cell becomes then depends on its text alone.
 
     Attributes:
-        values: as they were read, no dictionary; null where a cell of a text table is empty for Arrow.
+        values: as they were read; null where a cell of a text table is empty for Arrow.
         stored: type of its values.
         declared: whether it was a dictionary, which says that its values are categories.
         written: whether it is text of a text table.
@@ -591,11 +589,11 @@ class Cells:
         decimal: str | None = None,
         thousands: str = "",
         kept: Collection[str] = (),
+        declared: bool = False,
     ) -> None:
-        self.declared = pa.types.is_dictionary(values.type)
-        self.stored = values.type.value_type if self.declared else values.type
+        self.values, self.stored, self.declared = values, values.type, declared
         self.written = decimal is not None and is_text(self.stored)
-        self.values, self.decimal, self.thousands = decode(values), decimal, thousands
+        self.decimal, self.thousands = decimal, thousands
         self.gaps = GAPS.difference(kept) if is_text(self.stored) else GAPS
         if self.written:  # so that numbers are read at once
             empty = pa.array([word for word in EMPTY_WORDS if word.lower() in self.gaps], self.stored)
@@ -606,7 +604,8 @@ class Cells:
     def of(cls, columns: pa.Table, name: str | int) -> "Cells":
         """Return the cells of a column of a table, by its name or position."""
         mark = (columns.schema.metadata or {}).get(MARK, b"").decode()
-        return cls(columns.column(name), decimal_mark(columns), mark, kept_words(columns))
+        declared = DECLARED in (columns.field(name).metadata or {})
+        return cls(columns.column(name), decimal_mark(columns), mark, kept_words(columns), declared)
 
     def infer(self) -> pa.ChunkedArray:
         """Return the values; of a text table as what its cells are together, such as whole numbers."""
@@ -893,25 +892,15 @@ def number_values(column: pa.ChunkedArray) -> NDArray[np.intp]:
     return list_distinct(column)[1]
 
 
-def decode(values: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return the values of a column, which may be a dictionary that holds a value, or none, twice.
+def decode(coded: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return the values of a dictionary, which may hold a value, or none, twice.
 
     Raises:
         InputError: they take too many bytes.
     """
-    if not pa.types.is_dictionary(values.type):
-        return values
-    check_text("a column", values)
-    parts = [chunk.dictionary.take(chunk.indices) for chunk in values.chunks]
-    return pa.chunked_array(parts, values.type.value_type)
-
-
-def decode_columns(columns: pa.Table) -> pa.Table:
-    """Return a table whose columns hold values in place of dictionaries; see ``decode``."""
-    for i, field in enumerate(columns.schema):
-        if pa.types.is_dictionary(field.type):
-            columns = columns.set_column(i, field.with_type(field.type.value_type), decode(columns.column(i)))
-    return columns
+    check_text("a column", coded)
+    parts = [chunk.dictionary.take(chunk.indices) for chunk in coded.chunks]
+    return pa.chunked_array(parts, coded.type.value_type)
 
 
 def without_gaps(values: pa.ChunkedArray, gaps: Collection[str]) -> pa.ChunkedArray:
@@ -1182,17 +1171,14 @@ def _reason(cells: Cells, column: Column, x: Values, wrong: NDArray[np.bool_]) -
     return f"column {column.name!r} has {shown}{wanted}: fix it"
 
 
-def format_column(values: Values, column: Column) -> pa.Array:
-    """Return numbers as a column that is understood as ``column`` again, if that kind is asked for.
-
-    Categories are a dictionary, so that a long one is held once.
-    """
+def format_column(values: Values, column: Column) -> pa.Array | pa.ChunkedArray:
+    """Return numbers as a column that is understood as ``column`` again, if that kind is asked for."""
     gap = np.isnan(values)
     if column.kind is ColumnKind.CATEGORY:
         unseen = f"{max(column.levels, key=len, default='')}?"  # longer than any level: a level of none
         levels = pa.array([*column.levels, unseen], pa.string())
         codes = pa.array(np.where(gap, 0, values).astype(np.int64), mask=gap)
-        return pa.DictionaryArray.from_arrays(codes, levels)
+        return decode(pa.chunked_array([pa.DictionaryArray.from_arrays(codes, levels)]))
     if column.kind is ColumnKind.DATE:
         kind = pa.timestamp("ms", "UTC" if column.zoned else None)
         return pa.array(np.where(gap, 0, values).astype(np.int64), kind, mask=gap)

@@ -40,6 +40,7 @@ from ckcv_ray.tables.columns import (
     GAPS,
     ColumnError,
     bare,
+    decode,
     drop_gaps,
     find_decimal_mark,
     find_number_form,
@@ -49,6 +50,7 @@ from ckcv_ray.tables.columns import (
 )
 from ckcv_ray.tables.limits import (
     DECIMAL,
+    DECLARED,
     HELD,
     LINE_BYTES,
     MAX_CELLS,
@@ -741,9 +743,8 @@ def read_file(path: str | Path, reading: Reading = AS_IT_IS) -> pa.Table:
             columns = read_parquet(path, plain=True)
         else:
             columns = {".feather": _feather, ".npz": _npz}.get(suffix, _svmlight)(path)
-        columns = with_plain_values(columns)
-        check_text(repr(str(path)), *columns.columns)
-        return columns
+        check_text(repr(str(path)), *(column for column in columns.columns if is_plain(column.type)))
+        return with_plain_values(columns)
 
 
 def _read_object(address: Address, reading: Reading) -> pa.Table:
@@ -765,29 +766,26 @@ def _read_object(address: Address, reading: Reading) -> pa.Table:
 def with_plain_values(columns: pa.Table) -> pa.Table:
     """Return the columns with their values as such, and not as they are stored: views, runs, decimals.
 
-    Lists and the like, and categories that are no numbers, text or dates, but such as bytes, become an empty
-    column that says so.
+    A dictionary becomes a column that is marked as one of categories. Lists and the like, and categories that
+    are no numbers, text or dates, but such as bytes, become an empty column that says so.
     """
     for i, field in enumerate(columns.schema):
         values = _as_values(stored := columns.column(i))
-        kind = values.type
-        if not (is_value(kind.value_type) if pa.types.is_dictionary(kind) else is_plain(kind)):
+        if not is_plain(values.type):
             columns = columns.set_column(i, _withhold(field.name, field.type), pa.nulls(columns.num_rows))
         elif values is not stored:
-            columns = columns.set_column(i, field.with_type(values.type), values)
+            marks = {DECLARED: b"yes"} if pa.types.is_dictionary(field.type) else field.metadata
+            columns = columns.set_column(i, field.with_type(values.type).with_metadata(marks), values)
     return columns
 
 
 def _as_values(stored: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return a column with its values as such; the column itself if it has them, or holds no plain values."""
     kind = stored.type
-    if pa.types.is_dictionary(kind):
-        levels = pa.chunked_array([chunk.dictionary for chunk in stored.chunks], kind.value_type)
-        if (plain := _as_values(levels)) is levels:
-            return stored
-        if pa.types.is_decimal(kind.value_type):  # whose cast would not be to the nearest float
+    if pa.types.is_dictionary(kind) and is_value(kind.value_type):
+        if pa.types.is_string_view(kind.value_type):  # of which Arrow takes none
             stored = stored.cast(pa.dictionary(kind.index_type, pa.string()))
-        return stored.cast(pa.dictionary(kind.index_type, plain.type))
+        return _as_values(decode(stored))
     if pa.types.is_run_end_encoded(kind) and is_value(kind.value_type):
         with suppress(pa.ArrowNotImplementedError):  # of views
             return _as_values(pc.run_end_decode(stored))
@@ -993,11 +991,7 @@ def read_rows(X: object) -> object:
     if isinstance(X, pa.RecordBatch | pa.RecordBatchReader):
         return pa.table(X)
     if isinstance(X, pa.Array | pa.ChunkedArray):
-        column = _as_values(pa.chunked_array(getattr(X, "chunks", [X]), X.type))
-        if not (pa.types.is_dictionary(column.type) and is_value(column.type.value_type)):
-            return column
-        parts = [chunk.dictionary_decode() for chunk in column.chunks]  # an array would hold values for gaps
-        return pa.chunked_array(parts, column.type.value_type)
+        return _as_values(pa.chunked_array(getattr(X, "chunks", [X]), X.type))
     if type(X).__module__.partition(".")[0] in ("polars", "pyarrow"):
         for method in ("collect", "to_table"):
             if hasattr(X, method):

@@ -57,7 +57,6 @@ from ckcv_ray.tables.columns import (
     canonical_text,
     check_column,
     check_single,
-    decode,
     find_number_form,
     fold_text,
     is_number_type,
@@ -293,10 +292,6 @@ class Target:
         """Return the original labels of class numbers; numbers that are predicted are their own."""
         return y
 
-    def code(self, y: Values | Classes) -> pa.Array:
-        """Return a column of the same, in which each label is held once."""
-        return pa.array(y)
-
     def check_judged(self, y: Values | Classes, predicted: Values | Classes, losses: Values) -> None:
         """Raise ValueError unless these can be rows with their predictions and losses."""
         if not ((losses >= 0) & (losses <= 1)).all():
@@ -338,10 +333,6 @@ class ClassTarget(Target):
     def decode(self, y: Values | Classes) -> NDArray[np.generic]:
         """Return the original labels."""
         return np.array(self.classes)[np.asarray(y, np.intp)]
-
-    def code(self, y: Values | Classes) -> pa.Array:
-        """Return a dictionary of labels."""
-        return pa.DictionaryArray.from_arrays(pa.array(y), pa.array(self.classes))
 
     def check_judged(self, y: Values | Classes, predicted: Values | Classes, losses: Values) -> None:
         """Raise ValueError unless these are numbers of classes, -1 where a model is undecided, and 0 or 1."""
@@ -397,12 +388,11 @@ def _find_classes(values: list[Any], classes: Sequence[Label], make_key: Callabl
 
 def _encode(column: pa.ChunkedArray, target: str) -> tuple[list[Any], Index]:
     """Return the distinct values of a column of labels, None for an empty cell, and each row's position."""
-    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     labels = is_text, is_number_type, pa.types.is_boolean, pa.types.is_null
-    if not any(is_one(kind) for is_one in labels):
+    if not any(is_one(column.type) for is_one in labels):
         raise InputError(
-            f"the target {target!r} has type {kind}: labels are text or numbers; write it as one of them, or "
-            "name another column as target"
+            f"the target {target!r} has type {column.type}: labels are text or numbers; write it as one of "
+            "them, or name another column as target"
         )
     values, codes = list_distinct(column)
     return [value.strip(SPACES) if isinstance(value, str) else value for value in values], codes
@@ -412,7 +402,7 @@ def encode_classes(column: pa.ChunkedArray, target: str) -> tuple[tuple[Label, .
     """Return the classes of a target without gaps, sorted, and the class number of every row."""
     values, codes = _encode(column, target)
     limit = inf if any(isinstance(value, float) for value in values) else 2**63
-    held = (values[code] for code in np.unique(codes).tolist())  # some may differ in spaces alone
+    held = values[:-1]  # some may differ in spaces alone
     found = sorted({value + 0.0 if isinstance(value, float) else value for value in held})  # -0.0 equals 0.0
     odd = [
         value for value in found if not (isinstance(value, str) or (isfinite(value) and abs(value) < limit))
@@ -458,7 +448,7 @@ class GapWords(NamedTuple):
     def of(cls, column: pa.ChunkedArray, name: str, taken: NDArray[np.bool_]) -> "GapWords":
         """Return the words in those cells of a column that were taken for empty ones, (rows,)."""
         rows: Counter[str] = Counter()
-        for found in decode(column.filter(pa.array(taken))).value_counts().to_pylist():
+        for found in column.filter(pa.array(taken)).value_counts().to_pylist():
             rows[bare(found["values"]) if isinstance(found["values"], str) else ""] += found["counts"]
         return cls(name, {word: rows[word] for word in sorted(rows)}, len(column))
 

@@ -51,7 +51,7 @@ from ckcv_ray.tables.columns import (
     check_alike,
     check_column,
     declare_cells,
-    decode_columns,
+    decode,
     format_column,
     is_number_type,
     is_text,
@@ -437,7 +437,7 @@ class Task:
         units, numbers = self.units, not self.classes
         roles = Roles(self.target.name, group=units.name, numbers=numbers, weight=self.weighting.column)
         given = self.schema, units.question, self.salt, self.provenance
-        return replace(Task.restore(self.coded_columns(), roles, *given), source=self.source)
+        return replace(Task.restore(self.columns(), roles, *given), source=self.source)
 
     def make_salt(self, columns: pa.Table) -> str:
         """Return the salt of a table, which is this task's if it is the one that the task was made of.
@@ -619,12 +619,12 @@ class Task:
 
         Groups are numbers, and so are folds with names.
         """
-        return decode_columns(self.coded_columns())
-
-    def coded_columns(self) -> pa.Table:
-        """Return the same as ``columns``, with categories and labels as dictionaries: each is held once."""
         columns = pa.table({c.name: format_column(self.X[:, i], c) for i, c in enumerate(self.schema)})
-        columns = columns.append_column(self.target.name, self.target.code(self.y))
+        labels = pa.array(self.y)
+        if self.classes:
+            coded = pa.DictionaryArray.from_arrays(labels, pa.array(self.classes))
+            labels = decode(pa.chunked_array([coded]))
+        columns = columns.append_column(self.target.name, labels)
         for name, values in (self.units.columns | self.weighting.columns | self.split_by.columns).items():
             if name not in self.features:  # as times may be
                 columns = columns.append_column(name, pa.array(values))

@@ -61,8 +61,11 @@ SHEET = (
 )
 
 
-# A text of 16 KiB in 200,000 rows: 3 GiB, stored once.
-LONG_TEXT = pa.table({"a": pa.DictionaryArray.from_arrays(np.zeros(200_000, np.int32), ["x" * (1 << 14)])})
+# A text of 16 KiB in 200,000 rows: 3 GiB, stored once; the same as views, and as bytes.
+LONG = [pa.array(["x" * (1 << 14)], kind) for kind in (pa.string(), pa.string_view(), pa.binary())]
+LONG_TEXT, LONG_VIEWS, LONG_BYTES = (
+    pa.table({"a": pa.DictionaryArray.from_arrays(np.zeros(200_000, np.int32), long)}) for long in LONG
+)
 
 
 def holes(path: Path, size: int) -> None:
@@ -191,6 +194,7 @@ HOSTILE: dict[str, tuple[str, Callable[[Path], object], str]] = {
     "2^40 rows": ("a.parquet", more_rows, "1,099,511,627,776 rows"),
     "a column misdeclared": ("a.parquet", misdeclared, "cannot read"),
     "a text many times in Feather": ("a.feather", lambda p: write_feather(p, LONG_TEXT), "takes 3,125 MiB"),
+    "a view many times": ("a.feather", lambda p: write_feather(p, LONG_VIEWS), "takes 3,125 MiB"),
     "many zeros": ("a.feather", lambda p: write_feather(p, ZEROS, times=60), "10,400,000 rows"),
     "a buffer of 2^40 bytes": ("a.feather", lambda p: long_buffers(p, 1 << 40), "takes more than"),
     "17 million cells": ("a.xlsx", lambda p: workbook(p, f"<row>{'<c/>' * 17}</row>" * 10**6), "16,777,216"),
@@ -226,13 +230,15 @@ def test_bombs_are_refused_in_a_sentence_within_memory_and_time(large: bool, tmp
 
 
 def test_what_is_large_but_allowed_is_read(tmp_path: Path) -> None:
-    """Many columns, lines longer than a megabyte, and a repeated text."""
+    """Many columns, lines longer than a megabyte, and repeated bytes, which are not unfolded."""
     names = ",".join(f"a_rather_long_name_of_a_column_{i}" for i in range(30_000))
     text(tmp_path / "wide.csv", names + "\n" + (",".join(["0.5"] * 30_000) + "\n") * 3)
     assert len(names) > 1 << 20
     assert read(tmp_path / "wide.csv").learn.shape == (3, 30_000)
     save(tmp_path / "few.parquet", {"a": [b"\xff"] * 1000, "b": range(1000)})
     assert read(tmp_path / "few.parquet").learn.shape == (1000, 2)
+    write_feather(tmp_path / "bytes.feather", LONG_BYTES)
+    assert read(tmp_path / "bytes.feather").learn.shape == (200_000, 1)
 
 
 @pytest.mark.parametrize("name", ["t.csv.gz", "t.parquet", "t.feather"])

@@ -21,7 +21,7 @@ from ckcv_ray.tables.roles import (
     is_name_of_groups,
     is_row_number,
 )
-from ckcv_ray.tables.task import Task
+from ckcv_ray.tables.task import Task, join_copies
 
 N = 240
 RNG = np.random.default_rng(np.random.SeedSequence(32))
@@ -35,7 +35,7 @@ def table(**more: object) -> pa.Table:
 
 
 def ask(values: object, name: str = "value") -> str:
-    return ask_about_groups(pa.table({name: values}), ())
+    return ask_about_groups(join_copies(pa.table({name: values})), ())
 
 
 def draw_names(n_names: int, n: int, most: int) -> np.ndarray:

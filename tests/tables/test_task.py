@@ -25,9 +25,11 @@ from ckcv_ray.core.bounds.binomial import clopper_pearson
 from ckcv_ray.core.draws import Draws, hold_out
 from ckcv_ray.errors import InputError
 from ckcv_ray.runs.run import run_job
+from ckcv_ray.tables import limits
 from ckcv_ray.tables import roles as module
 from ckcv_ray.tables.columns import NOTHING_ASKED, DeclaredTypes, Schema
 from ckcv_ray.tables.named import read, read_task
+from ckcv_ray.tables.predictions import PredictionColumns, read_predictions
 from ckcv_ray.tables.questions import describe_sorted
 from ckcv_ray.tables.read import Reading
 from ckcv_ray.tables.roles import ClassTarget, Roles
@@ -116,11 +118,23 @@ def test_a_label_that_is_none_of_them_is_named_even_if_it_is_nothing():
                 ClassTarget("y", classes).read(pa.table({"y": pa.array([*classes, unknown])}))
 
 
-def test_labels_that_unfold_to_too_much_are_refused(monkeypatch):
+def test_labels_and_categories_that_unfold_to_too_much_are_refused(monkeypatch):
     monkeypatch.setattr(module, "MAX_TABLE_BYTES", 8 * 300)
     sound, long = (plain_columns(y=["no", "y" * letters] * 4) for letters in (300, 301))
     assert Task.from_table(sound).classes == ("no", "y" * 300)
     assert "labels of 'y' take more than" in refusal(long)
+    task = Task.from_table(plain_columns(a=sound["y"]))
+    monkeypatch.setattr(limits, "MAX_TABLE_BYTES", 300)
+    assert "a column takes" in refusal(plain_columns(a=sound["y"].dictionary_encode()))
+    with pytest.raises(InputError, match="a column takes"):
+        task.columns()
+
+
+def test_labels_of_a_dictionary_are_those_that_rows_have():
+    labels = pa.DictionaryArray.from_arrays(np.arange(8) % 2, ["no", "yes", "Yes", "perhaps"])
+    judged = plain_columns(y=["no", "yes"] * 4, b=labels)
+    predictions = read_predictions(judged, PredictionColumns("y", "b"), numbers=False)
+    assert (predictions.predicted.tolist(), predictions.strange) == ([0, 1] * 4, ())
 
 
 def test_features_and_drop_choose_columns():
