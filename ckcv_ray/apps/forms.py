@@ -17,7 +17,7 @@ from importlib.resources import files
 from typing import NamedTuple
 
 from ckcv_ray.errors import InputError, convert_errors, pluralize
-from ckcv_ray.reports.facts import Fact, Section
+from ckcv_ray.reports.facts import CAUTION, QUESTION, Fact, Section
 from ckcv_ray.reports.render import MARKDOWN, UNNAMED, divide_paragraphs, fill_template
 from ckcv_ray.validation import Stored, check_choice, quote, read_as, suggest
 
@@ -70,6 +70,7 @@ class FilledForm(NamedTuple):
     Attributes:
         form: the items of the guideline.
         run_id: of the run.
+        verdict: whether the run may be quoted, and what to know before, as its report begins.
         sections: of each item in its order, what the run and a person say, and what a person has to.
         open_numbers: of the items that a person has to answer, and has not.
         partly: how many of these the run fills in part.
@@ -77,6 +78,7 @@ class FilledForm(NamedTuple):
 
     form: Form
     run_id: str
+    verdict: list[str]
     sections: list[Section]
     open_numbers: list[str]
     partly: int
@@ -126,7 +128,12 @@ def fill_items(
             partly += bool(found)
         nothing = Fact("", "the run has nothing to say here")
         told.append(Section(f"{kind}-{len(told)}", title, [*found, *said] or [nothing]))
-    return FilledForm(form, run_id, told, left, partly)
+    first = [fact for section in sections if section.name == "quote" for fact in section.facts]
+    verdict = [fact.text for fact in first if fact.name in ("accepted", "verdict") and fact.text]
+    verdict += [
+        f"{fact.name}: {fact.text}" for fact in first if fact.name in (CAUTION, QUESTION) and fact.text
+    ]
+    return FilledForm(form, run_id, verdict, told, left, partly)
 
 
 def list_sentences(sections: Sequence[Section], name: str) -> Iterator[str]:
@@ -172,7 +179,7 @@ def write_template(form: Form) -> str:
 def render_form(filled: FilledForm, suffix: str) -> bytes:
     """Return a filled form as Markdown, or as one HTML page that loads nothing, by the suffix of its file."""
     form, run = filled.form, f"run {filled.run_id}"
-    about = (NO_CONFORMITY, f"Source: {form.source}.", form.note, filled.counts)
+    about = (NO_CONFORMITY, *filled.verdict, f"Source: {form.source}.", form.note, filled.counts)
     values = {"title": f"{form.title}: {run}", "purpose": "\n\n".join(about)}
     if suffix == MARKDOWN:
         return fill_template("markdown.md", sections=filled.sections, **values).encode()

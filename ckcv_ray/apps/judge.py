@@ -281,12 +281,13 @@ class Judgement(Compared):
         problem, task, nothing = self.held.problem, self.held.problem.task, self.refuse(self.first)
         quoted = None if nothing else self.first
         again = "The same command on the same table computes every figure again."
+        then = "Quote the sentence with its conditions." if quoted else "Judge more rows, none of these."
         told = [
             tell_quote(self, task, quoted, nothing, self.list_cautions(), self.decisions),
             Section("subject", "What is it about?", self._tell_subject()),
             Section("voids", "What voids it?", [Fact("not covered", text) for text in NOT_COVERED]),
             Section("check", "How do I check it?", [Fact("ckcv judge", again), Fact("salt", task.salt)]),
-            Section("next", "What do I do next?", [Fact("", "Quote the sentence with its conditions.")]),
+            Section("next", "What do I do next?", [Fact("", then)]),
         ]
         if (counts := self.count_classes()) is not None:
             fixed = BY_CLASS if task.units.independent else ()

@@ -739,6 +739,11 @@ class Acceptance(NamedTuple):
     refuted: bool  # whether the contrary is proven, at the same level
     proven: str  # what is proven of its quantity, in words
 
+    @property
+    def lack(self) -> str:
+        """What is lacking, as the end of a clause; "" if it is met."""
+        return "" if self.met else " (the contrary is proven)" if self.refuted else " (not yet proven)"
+
     def to_json(self) -> dict[str, str | bool]:
         """Return the fields as JSON values."""
         return {**self._asdict(), "condition": str(self.condition)}
@@ -775,7 +780,7 @@ def describe_decisions(decisions: Sequence[Acceptance]) -> str:
     if not decisions:
         return ""
     failed = [decision for decision in decisions if not decision.met]
-    said = "; ".join(f"{decided.condition}: {decided.proven}" for decided in failed or decisions)
+    said = "; ".join(f"{one.condition}: {one.proven}{one.lack}" for one in failed or decisions)
     return f"{'NOT ACCEPTED' if failed else 'ACCEPTED'}: {said}"
 
 

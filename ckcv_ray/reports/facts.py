@@ -553,10 +553,9 @@ def _list_earlier(result: Certified) -> Iterator[str]:
         these, number = f"{some} of these {pluralize(before['rows'], 'row')} were", len(runs) + 1
         listed = ", ".join(cut_list(names, "more", MAX_RUNS))
         if runs and judged:
-            yield (
-                f"{these} judged before, by {listed}. Quote {plain(runs[0]['run_id'])}. This one is covered "
-                f"only if all runs were named before any was seen, and each had delta/{number}."
-            )
+            instead = f"{these} judged before, by {listed}. Quote {plain(runs[0]['run_id'])} if it may be."
+            only = f"only if all runs were named before any was seen, and each had delta/{number}."
+            yield f"{instead} This one is covered {only}"
         elif runs:
             yield (
                 f"{these} seen before, by {listed}: this bound is not covered if what was shown led to this "
@@ -716,10 +715,11 @@ def tell_comparison(c: Compared, task: Task, by_group: bool = True) -> Iterator[
     Of groups it is the mean over these, unless rows count alike whatever their group (not ``by_group``).
     """
     baseline, first, off = c.baseline, c.first, task.target.word("", "off by ")
-    on = "same rows" if first.held_out else baseline.on
-    figure = f"{baseline.figure}{' on average' * bool(off)}"
+    alike = first.quantity.is_error or bool(off)  # else the claim is of the rows of one class, say
+    on = "the same rows" if alike and first.held_out else f"{'the' if alike else 'all'} {baseline.on}"
+    figure = f"{baseline.figure}{' on average' if off else ' wrong' * (not alike)}"
     mean = task.units.word("", ", mean over groups") if by_group else ""
-    said = f"{off}{figure} on the {on} if {baseline.quote(c.labels)} were always predicted{mean}"
+    said = f"{off}{figure} on {on} if {baseline.quote(c.labels)} were always predicted{mean}"
     yield Fact("baseline", said, FIRST, baseline.error, *_find_basis(first))
     yield Fact("better", c.describe_gate(first), FIRST, first.gate, *_find_basis(first))
 
@@ -811,7 +811,7 @@ def _name_search(result: Certified) -> str:
         return f"{budget}: the best of {candidates:,} candidates; all others are excluded, or failed"
     could = describe_least(least, None if numbers is None else numbers["clip"])
     open_ones = f"{left:,} of {candidates:,} candidates were not excluded"
-    return f"{budget}: {open_ones}; the best of them could still have {could}"
+    return f"{budget}: {open_ones}; the best could still have an L_MS of {could}"
 
 
 # Further sections

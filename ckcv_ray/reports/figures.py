@@ -209,8 +209,7 @@ def draw_on(axes: "Axes", chart: Chart, ink: str = "black") -> None:
             getattr(axes, f"set_{name}lim")(-0.6, len(scale.names) - 0.4)
             axis.set_ticks(*scale.name_ticks(rooms[name]), parse_math=False)
         axis.set_inverted(scale.down)
-    named = [part for part in chart.parts if isinstance(part, Mark) and part.name]
-    names = [shorten_name(part.name, MAX_KEY) for part in named]
+    names = [shorten_name(part.name, MAX_KEY) for part in chart.parts if isinstance(part, Mark) and part.name]
     above: Any = {"loc": "lower left", "bbox_to_anchor": (0, 1), "frameon": False}
     above["ncols"] = 2 - any(len(name) > MAX_KEY / 2 for name in names)
     # names are not given as labels, where a first "_" would hide them

@@ -111,6 +111,8 @@ def test_the_first_claim_is_quoted_or_none_is_in_every_form(
     assert told["verdict"].startswith(verdict)
     assert told["verdict"] in unwrap(made.summary())
     assert told["verdict"] in Page(Path(made.report(tmp_path / "page.html")).read_text()).text
+    (then,) = next(section for section in made.facts() if section.name == "next").facts
+    assert then.text.startswith("Quote") == made.to_json()["may_be_quoted"]
     if made.to_json()["may_be_quoted"]:
         assert told["number"] == made.first.limit
         assert f"at least {made.first.limit}" in told["claim"]
@@ -171,7 +173,11 @@ def test_rows_without_a_label_count_as_wrong_if_asked() -> None:
     assert claim.gate.lost >= 7  # every constant has them right
     least, most = bound_both_sides(known, 100, 0.05)[0], bound_both_sides(7 + known, 100, 0.05)[1]
     assert made.find_interval(claim) == (least, most)
-    assert (condition.met, condition.refuted) == (False, False)  # the rows without a label may be right
+    assert (condition.met, condition.refuted, condition.lack) == (
+        False,
+        False,
+        " (not yet proven)",
+    )  # the rows without a label may be right
     with pytest.raises(InputError, match="claim nothing else"):
         judge(holes, predicted, empty_wrong=True, claim="sensitivity")
 

@@ -130,7 +130,7 @@ def test_what_it_takes_is_said_where_nothing_passes():
     assert any(clopper_pearson(ceil(n / 30), n, 0.025) <= 0.05 for n in range(698, 713))
     assert "more rows alone are not expected to help" in hopeless
     assert empty.startswith(
-        "no held-out row has the confidence of the first of 1 thresholds, 0.9; on new rows"
+        "no held-out row has the confidence of the first of 1 thresholds, 0.9; more new rows"
     )
     tests = FixedSequence((Tally(0.0, (60, 20), (200, 1000)),), PPV.find_risk, 0.7, 0.025)
     said = tests.explain(PPV, 2400, ["positive", "other"])

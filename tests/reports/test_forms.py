@@ -55,6 +55,9 @@ def test_every_form_has_every_item_and_claims_no_conformity(name: str, told: lis
     page = Page(forms.render_form(filled, ".html").decode())
     assert "no statement of conformity" in forms.NO_CONFORMITY
     assert f"\n\n{forms.NO_CONFORMITY}\n\n" in markdown
+    before = [fact for fact in told[0].facts if fact.name in ("verdict", "CAUTION", "QUESTION") and fact.text]
+    assert before
+    assert all(fact.text in page.text for fact in before)
     assert forms.NO_CONFORMITY in page.parts
     assert not FORBIDDEN & set(page.tags)
     assert len({section.name for section in filled.sections}) == len(form.item)

@@ -63,8 +63,9 @@ def test_another_seed_on_the_same_rows_is_named(tmp_path: Path) -> None:
     assert find(third) == [("first", True, share(first, third)), ("second", True, share(second, third))]
     said = f"Some of these 40 rows were judged before, by run {first.run_id} ('first')"
     all_of = "This one is covered only if all runs were named before any was seen, and each had delta"
-    assert f"{said}. Quote {first.run_id}. {all_of}/2." in say(second)
-    assert f"{said}, run {second.run_id} ('second'). Quote {first.run_id}. {all_of}/3." in say(third)
+    assert f"{said}. Quote {first.run_id} if it may be. {all_of}/2." in say(second)
+    both = f"{said}, run {second.run_id} ('second')"
+    assert f"{both}. Quote {first.run_id} if it may be. {all_of}/3." in say(third)
 
 
 def test_what_was_found_is_told_wherever_the_folder_is_and_not_certified(tmp_path: Path) -> None:
