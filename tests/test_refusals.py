@@ -349,7 +349,8 @@ CASES = {
         *("'run'", "seed: ", "delta: ", "another table"),
         code=4,
     ),
-    "option given twice": case("run good.csv --drop a --drop=b", "--drop is given twice: give all its"),
+    "option given twice": case("run good.csv --drop a --drop=b", "--drop is given twice: give it once"),
+    "option by both of its names": case("predict r good.csv --keep a --id b", "--keep or --id is given"),
 }  # fmt: skip
 PREDICT = {
     "feature not there": (["test without a.csv"], "there is no column 'a': the columns are b, y"),

@@ -7,7 +7,6 @@ import gc
 import re
 import sys
 import warnings
-from collections import Counter
 from collections.abc import Container, Iterable, Mapping
 from copy import copy
 from importlib import import_module
@@ -74,11 +73,10 @@ class Command(TyperCommand):
         of_command = [f"ckcv {ctx.info_name} {option}" for option in strange]
         if gone := explain_removed(*of_command, *strange):
             raise InputError(gone)
-        repeated = [name for name, count in Counter(options).items() if count > 1 and name in own]
-        if twice := [name for name in repeated if not (own[name].multiple or own[name].is_flag)]:
-            raise InputError(
-                f"{twice[0]} is given twice: give all its values at once, with commas between them"
-            )
+        given = [own[name] for name in options if name in own]  # by whichever of its names
+        if twice := [one for one in given if given.count(one) > 1 and not (one.multiple or one.is_flag)]:
+            named = " or ".join(twice[0].opts)
+            raise InputError(f"{named} is given twice: give it once, lists with commas")
         return super().parse_args(ctx, args)
 
 
@@ -206,8 +204,8 @@ is proven about its error on new rows. Everything is kept in a run folder.
     ckcv report patients_run
     ckcv evaluate patients.csv --target outcome --learner forest
 
-Run any command with --help to see the options used most, and with --help-all to see all. Exit code 0 is done,
-and 2 bad input; the others are in the reference of the command line.
+Run any command with --help to see the options used most, and if there are more, with --help-all to see all.
+Exit code 0 is done, and 2 bad input; the others are in the reference of the command line.
 """,
 )
 
