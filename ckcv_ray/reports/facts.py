@@ -715,7 +715,7 @@ def tell_comparison(c: Compared, task: Task, by_group: bool = True) -> Iterator[
     Of groups it is the mean over these, unless rows count alike whatever their group (not ``by_group``).
     """
     baseline, first, off = c.baseline, c.first, task.target.word("", "off by ")
-    alike = first.quantity.is_error or bool(off)  # else the claim is of the rows of one class, say
+    alike = first.quantity.guarded or bool(off)  # else the claim is of the rows of one class, say
     on = "the same rows" if alike and first.held_out else f"{'the' if alike else 'all'} {baseline.on}"
     figure = f"{baseline.figure}{' on average' if off else ' wrong' * (not alike)}"
     mean = task.units.word("", ", mean over groups") if by_group else ""

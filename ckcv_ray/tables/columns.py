@@ -551,7 +551,8 @@ def _iso(text: str) -> float | None:
     except ValueError:
         return None
     since = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - EPOCH
-    return float(int(since / timedelta(milliseconds=1)))  # as Arrow cuts fractions off
+    milliseconds = float(int(since / timedelta(milliseconds=1)))  # as Arrow cuts fractions off
+    return milliseconds if milliseconds >= FIRST_DAY else None  # which by its zone is of the year 0
 
 
 KEPT, MARK = b"kept", b"thousands"  # metadata of a table: what was said of its cells, see ``declare_cells``

@@ -426,6 +426,7 @@ def test_what_arrow_casts_are_the_numbers_that_the_parser_reads(texts: list[str]
 @example(texts=["2024-01-01 10:00:00.9999", "1969-12-31 23:59:59.9999"])
 @example(texts=["2262-01-01 00:00:00.999"])
 @example(texts=["0000-12-31", "2024-01-01"])
+@example(texts=["0001-01-01 00:00:00+01:00"])
 def test_what_arrow_casts_are_the_moments_that_the_parser_reads(texts: list[str]) -> None:
     cells = Cells(pa.chunked_array([pa.array([*texts, None], pa.string())]), "")
     if cells.are_dates:
