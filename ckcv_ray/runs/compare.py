@@ -1,10 +1,10 @@
-"""Compare a run with another one, or with somebody else's predictions, on rows that neither learned from.
+"""Compare a run with another run, or with somebody else's predictions, on rows that neither learned from.
 
-The rule of each run is the one that ``ckcv predict`` uses; where it draws members, by the seed of the study,
-which was fixed before the rows, so that the same command gives the same answer. Nothing is executed from a
-folder that prediction does not execute.
+Each run classifies by the rule that ``ckcv predict`` uses. A rule that draws members draws with the study's
+seed, which was fixed before the rows, so that the same command gives the same answer. Nothing in a folder is
+executed that prediction does not execute.
 
-The uses of judged rows are counted in the folders of the runs that are compared, or in a file of its own.
+Uses of judged rows are counted in the folders of the runs that are compared, or in a separate file.
 """
 
 import hashlib
@@ -47,12 +47,12 @@ from ckcv_ray.validation import Classes, Rows, inner_share, integer
 
 
 class Counted(NamedTuple):
-    """A use that was counted."""
+    """A use of judged rows, as counted."""
 
     use: pieces.Use
-    number: int  # of this use among all of the same rows, from 1
-    repeated: bool  # whether the same comparison was made before, which is the same use
-    places: tuple[str, ...]  # files that have it
+    number: int  # of this use among all uses of the same rows, from 1
+    repeated: bool  # whether the same comparison was made before: that counts as the same use
+    places: tuple[str, ...]  # files that record it
     unwritable: tuple[str, ...]  # folders that cannot be written
 
     def describe(self) -> list[str]:
@@ -84,7 +84,7 @@ class Counted(NamedTuple):
 
 
 def _count_use(use: pieces.Use, runs: list[Files], ledger: str | PathLike[str] | None) -> Counted:
-    """Count a use in the folders of the runs, or in a file of its own, in which nobody counts meanwhile."""
+    """Count a use in the runs' folders, or in a separate file, and refuse if others count there meanwhile."""
     places = [(files, pieces.USES) for files in runs]
     if ledger is not None:
         places.append(pieces.locate_elsewhere("ledger", ledger, runs, pieces.USES))
@@ -126,14 +126,14 @@ BETTER, NOT_WORSE, WORSE, OPEN = "better", "not worse", "worse", "not yet proven
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked of two classifiers.
+    """The question asked about two classifiers.
 
     Attributes:
-        no_worse: by how much more often the run may err, such as 0.01; None: it has to be better.
+        no_worse: how much more often the run may err, such as 0.01; None if it has to be better.
         group: column that says which rows belong together, or several, as for ``read_task``; None if rows are
             independent.
-        delta: probability that an answer is proven and false, over all uses among which it is shared.
-        uses: among how many uses of the judged rows delta is shared.
+        delta: probability that an answer is proven but false, over all the uses that share it.
+        uses: how many uses of the judged rows share delta.
     """
 
     no_worse: float | None = None
@@ -149,7 +149,7 @@ class Question:
 
     @property
     def shared_delta(self) -> float:
-        """The share of delta of one use."""
+        """One use's share of delta."""
         return self.delta / self.uses
 
 
@@ -157,14 +157,14 @@ class Side(NamedTuple):
     """One of the two classifiers on the judged rows."""
 
     name: str  # folder, or column, for display
-    by: str  # says what classifies
+    by: str  # a phrase that says what classifies
     wrong: NDArray[np.bool_]  # which rows are wrong, (rows,)
-    predicted: NDArray[np.generic]  # the labels that it gives, (rows,)
-    known: NDArray[np.bool_]  # which rows equal one that it has learned from, label aside, (rows,)
-    discrete: bool = False  # whether rows of other examples are often equal in its columns
+    predicted: NDArray[np.generic]  # the labels it predicts, (rows,)
+    known: NDArray[np.bool_]  # which rows equal one it has learned from, label aside, (rows,)
+    discrete: bool = False  # whether rows of different examples are often equal in its columns
 
     def select(self, rows: NDArray[np.bool_]) -> "Side":
-        """Return it on some of the rows."""
+        """Return this side on some of the rows."""
         return self._replace(wrong=self.wrong[rows], predicted=self.predicted[rows], known=self.known[rows])
 
 
@@ -175,12 +175,12 @@ class Comparison:
     question: Question
     run: Side
     reference: Side
-    errors: tuple[float, float]  # shares of wrong rows; with groups the means of groups' shares
+    errors: tuple[float, float]  # shares of wrong rows; with groups, means of the groups' shares
     units: int  # rows, or groups
     verdict: paired.Judgement  # what is proven
-    expected: int | None  # units that would about prove what is asked; None if no number is expected to
+    expected: int | None  # about how many units should prove what is asked; None if no number is expected to
     counted: Counted  # this use of the rows
-    left_out: int  # rows that do not count, since a run has learned from their features
+    left_out: int  # rows not counted, because a run has learned from their features
     cautions: tuple[str, ...]  # what may void the proof, and which rows were left out
 
     @property
@@ -192,7 +192,7 @@ class Comparison:
 
     @property
     def counts(self) -> tuple[int, int]:
-        """The rows that only the other one has wrong, and those that only the run has wrong."""
+        """How many rows only the other classifier gets wrong, and how many only the run does."""
         first, second = self.run.wrong, self.reference.wrong
         return int(np.sum(second & ~first)), int(np.sum(first & ~second))
 
@@ -285,7 +285,7 @@ class Comparison:
         return f"{what} {limited} {margin} more often by {self.run.name} than by {self.reference.name}"
 
 
-MAX_KNOWN = 0.1  # of the judged rows, that equal rows that a run has learned from
+MAX_KNOWN = 0.1  # share of judged rows that may equal rows a run has learned from
 
 
 def compare(
@@ -306,7 +306,7 @@ def compare(
         predictions: column of somebody else's predictions.
         question: what is asked.
         ledger: file in which uses are counted; None for the folders of the runs.
-        thousands: mark between thousands in the rows, if it was said.
+        thousands: thousands separator in the rows, if one was given.
 
     Raises:
         InputError: the rows do not suit a run, too many are known to one, or their uses are spent.
@@ -328,7 +328,7 @@ def compare(
     kept, (run, against) = judged.columns.filter(pa.array(~known)), (side.select(~known) for side in sides)
     for name in groups:
         check_column(name, kept.column_names, " for the groups")
-    units = Units.read(kept, groups)  # of a row the loss is 0 or 1, of a group the mean of its rows
+    units = Units.read(kept, groups)  # a row's loss is 0 or 1, a group's the mean of its rows
     losses = [average_by_group(side.wrong, units.row_units) for side in (run, against)]
     draws = Draws(first.study.seed, compute_salt(kept, groups)).at(*JUDGED)
     differences = (losses[0] - losses[1])[draws.make_generator().permutation(len(losses[0]))]
@@ -356,10 +356,10 @@ class JudgedRows(NamedTuple):
     columns: pa.Table  # as they were read
     rows: list[NDArray[np.float64]]  # as numbers, for each run
     task: Task  # of the first run
-    # SHA-256 of the rows with labels, in any order: of all columns, and of those that each run has learned
-    # from, and its target
+    # SHA-256 of the labelled rows, in any order: over all columns, and over those that each run has learned
+    # from and its target
     tables: list[str]
-    # of each row, without its label, of the same columns: one array (rows,) for each
+    # digests of each row over the same columns but the label: one array (rows,) for each
     digests: list[NDArray[np.uint64]]
     cautions: list[str]  # how many rows were left out
 
@@ -368,7 +368,7 @@ class JudgedRows(NamedTuple):
     ) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
         """Return the digests of the rows that are kept, by all columns, and by those that a run learned from.
 
-        There are none by columns in which rows are often equal.
+        Columns in which rows are often equal give none.
         """
         (rows, *learned), nothing = [each[kept] for each in self.digests], np.empty(0, np.uint64)
         _, counts = np.unique(rows, return_counts=True)
@@ -378,7 +378,7 @@ class JudgedRows(NamedTuple):
 
 
 def _check_runs(runs: list[tuple[str, Result]], question: Question) -> None:
-    """Raise InputError unless runs can be compared: of classes, of one target, and not the same."""
+    """Raise InputError unless runs can be compared: both of classes, of one target, and not one run."""
     (place, first), *others = runs
     for folder, result in runs:
         if not result.task.classes:
@@ -434,7 +434,7 @@ def _read_judged(runs: list[tuple[str, Result]], columns: pa.Table) -> JudgedRow
 
 
 def _predict(name: str, result: Result, rows: NDArray[np.float64], judged: JudgedRows) -> Side:
-    """Return a run on the judged rows, by the rule that ``ckcv predict`` uses."""
+    """Return how a run judges the rows, by the rule that ``ckcv predict`` uses."""
     rule = result.rule()
     if rule.name == "random":
         rule = replace(rule, seed=result.study.seed)
@@ -452,7 +452,7 @@ def read_predicted(task: Task, table: pa.Table, column: str) -> Classes:
     """Return the classes that a column of a table predicts for its rows, (rows,).
 
     Raises:
-        InputError: there is no such column, it lacks a prediction, or has one of no class.
+        InputError: there is no such column, or a prediction is missing or is not one of the classes.
     """
     check_column(column, table.column_names, " with predictions")
     there = task.find_labelled(table, column)
@@ -474,7 +474,7 @@ def _take_predictions(result: Result, column: str, judged: JudgedRows) -> Side:
 
 
 def _find_learned(sides: list[Side]) -> NDArray[np.bool_]:
-    """Return which rows do not count, since a run has learned from their features, (rows,)."""
+    """Return which rows do not count, because a run has learned from their features, (rows,)."""
     known: NDArray[np.bool_] = np.any([side.known & (not side.discrete) for side in sides], axis=0)
     if known.mean() > MAX_KNOWN:
         raise InputError(

@@ -1,4 +1,4 @@
-"""A single model of a run as a file for other programs, compared with the model after it is written.
+"""Write a single model of a run as a file for other programs, then compare it with the model.
 
 The file holds a fitted estimator of scikit-learn; classes are numbers, in the order of the task's labels.
 """
@@ -23,7 +23,7 @@ def convert_model(model: Model) -> object:
     A Gaussian SVM becomes a scaling and an SVC, with the same support vectors and coefficients.
 
     Raises:
-        InputError: there is none, and it is said why.
+        InputError: there is none; the message says why.
     """
     from ckcv_ray.learners.svm.model import SVMModel  # imports numba
 
@@ -45,7 +45,7 @@ def convert_model(model: Model) -> object:
 
 
 def _convert_svm(model: Any) -> Any:
-    """Return a scaling and an SVC, fitted on two rows, with the support vectors in place of these."""
+    """Return a scaling and an SVC, fitted on two rows, with the support vectors put in their place."""
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
     from sklearn.svm import SVC
@@ -74,22 +74,22 @@ def _convert_svm(model: Any) -> Any:
 
 
 CHECKED_ROWS, SEED = 10_000, 0
-MIN_EQUAL = 0.99  # share of rows for which the file has to give what the model gives
+MIN_EQUAL = 0.99  # share of rows on which the file has to agree with the model
 
 
 def export(result: Result, out: str | Path, by: str = "auto") -> float:
     """Write a single model of a finished run as an estimator for skops, and compare the file with it.
 
-    Return the share of ``CHECKED_ROWS`` rows for which the file gives what the model gives. They are drawn
-    from the table, half of them with noise added to each column, of a tenth of its deviation.
+    Return the share of ``CHECKED_ROWS`` rows on which the file agrees with the model. The rows are drawn from
+    the table; half of them have noise added to each column, a tenth of its deviation.
 
     Args:
-        result: of the run.
-        out: the file.
+        result: the run's result.
+        out: the file to write.
         by: which model: "auto" for what rows are classified with, "refit", "full" or "member:7".
 
     Raises:
-        InputError: it is not a single model, or cannot be written so.
+        InputError: it is not a single model, or cannot be written in this way.
         RunError: the file gives other labels than the model.
     """
     import skops.io

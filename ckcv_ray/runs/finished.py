@@ -1,6 +1,6 @@
 """Finished runs: refits and claims of what was selected, the files of both, and how they are opened again.
 
-Whether a folder holds a study's result is asked here too, and its log replayed.
+This module also tells whether a folder holds a study's result, and replays its log.
 """
 
 import json
@@ -63,14 +63,14 @@ from ckcv_ray.version import VERSION
 
 
 class RefitQueue(Queue):
-    """Models that are fitted again, and what comes back; of a search the recorder has the records too."""
+    """Models to fit again, and what comes back; a search's records also go to the recorder."""
 
     def __init__(self, problem: Problem, units: list[Unit], recorder: Recorder[Any], stage: str) -> None:
         super().__init__(problem, units)
         self.recorder, self.stage, self.outcomes = recorder, stage, list[Outcome]()
 
     def follow(self, outcome: Outcome, lost: Sequence[Failure]) -> None:
-        """Keep a batch, and pass its records to the recorder, which knows those of scores already."""
+        """Keep a batch, and pass its records to the recorder, which already has those of scores."""
         if not self.problem.scores:
             self.recorder.add(outcome._replace(members=()))
         self.outcomes.append(outcome)
@@ -89,14 +89,14 @@ def finish(
     stop: Stop,
     before: Before | None = None,
 ) -> Result:
-    """Refit and certify what was selected, or take the scores; write everything, and return it.
+    """Refit and certify what was selected, or take the scores; write everything, and return the result.
 
     If a recorder dies, what it received but had not written is computed again.
 
     Args:
-        problem: the problem, of which nothing is left to compute but refits.
-        backend: computes them.
-        recorder: has the records, and writes the files.
+        problem: the problem; only refits are left to compute.
+        backend: computes the refits.
+        recorder: holds the records, and writes the files.
         test: rows to measure the ensemble on.
         listen, stop: as for ``run_job``.
         before: which earlier runs have rows that this one judges; None if none were looked for.
@@ -143,7 +143,7 @@ def _write_scores(
 
 
 def make_scores(result: Scored, held_out: pa.Table | None) -> dict[str, bytes]:
-    """Return the files of scores besides the log, by name; ``held_out`` is from ``predict_held_out``."""
+    """Return the files of scores besides the log, by name; ``held_out`` comes from ``predict_held_out``."""
     problem, settings = result.problem, tabulate_settings(result.settings)
     files: dict[str, bytes] = {
         SCORES: make_table(result.table(), problem.run_id),
@@ -164,7 +164,7 @@ def make_scores(result: Scored, held_out: pa.Table | None) -> dict[str, bytes]:
 def predict_held_out(result: Scored, compute: Callable[[list[Unit]], Iterable[HeldOut]]) -> pa.Table | None:
     """Return the predictions for the rows that each split scores, if the study asks for them.
 
-    They are of the setting that is chosen, or else of every entry, as where an interval needs them.
+    They are those of the chosen setting, or else of every entry, as where an interval needs them.
 
     Args:
         result: the scores.
@@ -194,7 +194,7 @@ def _refit_leaders(
             if decision.winner is None:
                 raise RunError(f"no candidate could be completed: {decision.reason}")
             lost, ensembles = decision.leaders, dict[Leader, Ensemble]()
-            for _ in range(2):  # those that are lost once more, before rows are judged
+            for _ in range(2):  # lost ones once more, before rows are judged
                 if lost:
                     sizes = ((leader, problem.sizes[leader.size].n_splits) for leader in lost)
                     units = [unit for leader, n_splits in sizes for unit in refits(leader, n_splits)]
@@ -216,7 +216,7 @@ def _refit_leaders(
 def _join_members(
     problem: Problem, leaders: list[Leader], outcomes: list[Outcome]
 ) -> Iterator[tuple[Leader, Ensemble]]:
-    """Yield each leader that has a model on every split, with these in the order of splits."""
+    """Yield each leader that has a model on every split, its models in the order of splits."""
     codec, made = problem.learner.codec, [member for outcome in outcomes for member in outcome.members]
     for leader in leaders:
         setting, size = problem.candidate(leader).setting, problem.sizes[leader.size]
@@ -246,7 +246,7 @@ def _write_results(
     }
     about = {**_describe_execution(problem, backend), "test": measure(ensemble, test, reported)}
     found = {} if before is None else {"before": before}
-    execution = {**about, **found, **concluded.metadata}  # of a run that is repaired the first stays
+    execution = {**about, **found, **concluded.metadata}  # a repaired run keeps its first
     references = fit_references(problem, winner, table, backend.fit_timeout)
     models = Models(ensemble, *one_model(problem, winner, backend.fit_timeout), references)
     predictions = HeldOutPredictions(problem, models)
@@ -289,7 +289,7 @@ def tabulate_judged(held: HeldOutPredictions) -> pa.Table | None:
 
 
 def _tabulate_rules(held: HeldOutPredictions) -> Iterator[pa.Table]:
-    """Yield the held-out rows as each rule that is claimed judges them, and each model to compare with."""
+    """Yield the held-out rows as judged by each rule that is claimed, and by each model compared with."""
     problem, certification, rows = held.problem, held.problem.certification, held.rows
     assert problem.held is not None
     rules = dict.fromkeys(map(held.find_rule, certification.claim))
@@ -312,7 +312,7 @@ def _tabulate_rules(held: HeldOutPredictions) -> Iterator[pa.Table]:
             "predicted": predicted.label,
             "loss": held.measure_loss(predicted.label),
             "score": predicted.score if ranks else [None] * len(unit),
-            "weight": problem.all_rows.weighting.take(problem.held),  # a column of weighted rows alone
+            "weight": problem.all_rows.weighting.take(problem.held),  # a column only if rows are weighted
         }
         schema = make_judged_schema(problem)
         arrays = [pa.array(columns[field.name]).cast(field.type) for field in schema]
@@ -323,7 +323,7 @@ MAX_EVALUATIONS = 1 << 28  # each takes about 28 bytes of memory
 
 
 def is_finished(problem: Problem, folder: RunFolder) -> bool:
-    """Return whether a folder holds the finished run of a problem; if not, it can be written.
+    """Return whether a folder holds the finished run of a problem; if not, check that it can be written.
 
     Raises:
         StoreError: the folder holds another study, or something else.
@@ -331,7 +331,7 @@ def is_finished(problem: Problem, folder: RunFolder) -> bool:
     """
     there, lacking = folder.holds(problem), folder.falls_short(problem)
     if there and folder.finished and not lacking and not folder.list_differing():
-        folder.remove_left_lock()  # of a process that was killed after it had written the result
+        folder.remove_left_lock()  # left by a process killed after writing the result
         return True
     folder.files.check_writable()
     folder.check_room(problem)
@@ -377,7 +377,7 @@ def load_run(out: FolderPath, allow_pickle: bool = False) -> Certified:
 
     Args:
         out: the run folder.
-        allow_pickle: read the models of F* from the pickles instead of Parquet. Opening a pickle executes
+        allow_pickle: read the models of F* from pickles instead of Parquet. Opening a pickle executes
             code in it: allow this only for your own runs.
 
     Raises:
@@ -405,7 +405,7 @@ def load(out: FolderPath, kind: str = "") -> Result:
 
     Args:
         out: the run folder.
-        kind: of the study, if it has to be of one kind.
+        kind: the kind that the study has to be of; "" for any.
 
     Raises:
         StoreError: as for ``load_run`` and ``load_scores``.
@@ -442,7 +442,7 @@ def read_result(folder: RunFolder, problem: Problem) -> Result:
             check_certificate(certificate, problem, table, fitted)
         return Certified(problem, execution, fitted, table, certificate, folder.judged(problem))
     result = Scored(problem, execution, Models(), replay(str(folder), problem).scores())
-    if result.study.interval == BBC:  # which needs the values of rows
+    if result.study.interval == BBC:  # it needs the values of rows
         held_out = read_table(files, HELD_OUT, result.run_id, list_held_out_columns(problem))
         with guard_reading(files, HELD_OUT):
             result = add_row_values(result, held_out)

@@ -1,17 +1,17 @@
-"""How well rows were judged by models that have not learned from them: measured, never proven.
+"""How well models judge rows they have not learned from: measured, never proven.
 
-They are the rows that the first claim of a study counts: those held out, or the estimate sets of the winner's
-splits. Without a certification they are in the folder if its study keeps predictions. Nothing is fitted:
-stored models predict, for at most ``MAX_JUDGED`` rows. ROC curves are those of single classifiers, since
-scores of different models are on different scales (``core.measures``).
+These are the rows that the first claim of a study counts: those held out, or the estimate sets of the
+winner's splits. Without a certification, they are in the folder if the study keeps predictions. Nothing is
+fitted: stored models predict, for at most ``MAX_JUDGED`` rows. ROC curves are those of single classifiers,
+since scores of different models are on different scales (``core.measures``).
 
-Whether probabilities are calibrated: of the rows that are given about 30 %, about 30 % are of the class.
+Calibrated probabilities: of the rows that are given about 30 %, about 30 % are of the class.
 
-If they are, a row is of a class with the probability that it is given, independently of the other rows. How
-many of n rows are, chosen by these probabilities alone, is then a sum of events of mean probability p, and
-its tails are no heavier than those of Bin(n, p) (Hoeffding, Annals of Mathematical Statistics 27, 1956); at
-the counts 1 and n - 1, where that does not hold, one tail alone can miss. So the exact interval of the share
-found, at level 1 - delta/b, misses p with probability at most delta/b, and any of b of them at most delta.
+If probabilities are calibrated, each row is of a class with the probability given, independently of the other
+rows. How many of n rows are, chosen by these probabilities alone, is then a sum of events of mean probability
+p, and its tails are no heavier than those of Bin(n, p) (Hoeffding, Annals of Mathematical Statistics 27,
+1956); at the counts 1 and n - 1, where that does not hold, only one tail can miss. So the exact interval of
+the share found, at level 1 - delta/b, misses p with probability at most delta/b, and any of b at most delta.
 """
 
 from collections.abc import Callable, Sequence
@@ -44,8 +44,8 @@ from ckcv_ray.validation import Classes, Index, Rows, Values
 BINS = 20
 GRID = np.linspace(0.0, 1.0, 101)  # of false positive rates
 SHUFFLES = 3
-MAX_PERMUTED = 60_000  # rows predicted for the importance of columns
-MIN_PERMUTED = 50  # rows, with fewer of which there is no importance
+MAX_PERMUTED = 60_000  # rows that may be predicted for the importance of columns
+MIN_PERMUTED = 50  # rows; with fewer, no importance is computed
 SEE = "ckcv verify"
 MAX_CLASSIFIERS = 3  # that take part in it
 RELATED = "rows of a group are related, and exact intervals need independent ones"
@@ -57,17 +57,17 @@ HEADS = ("probability of", "found", "share", "mean", "interval", "the mean is")
 
 
 class JudgedPart(NamedTuple):
-    """Rows that one classifier judges."""
+    """The rows that one classifier judges."""
 
-    predict: Callable[[Rows], Predicted | Prediction]  # what it makes of rows [n, d]
+    predict: Callable[[Rows], Predicted | Prediction]  # what it predicts for rows [n, d]
     X: Rows  # the rows
     y: NDArray[Any]  # their classes, or numbers
-    models: tuple[Model, ...] = ()  # those that decide, which may give ranks and probabilities
+    models: tuple[Model, ...] = ()  # those that decide; they may give ranks and probabilities
 
     def ask(self, X: Rows, n_classes: int, needs: frozenset[Output] = frozenset()) -> Outputs:
         """Return the labels of rows X [n, d], or numbers, with ranks and probabilities if they are needed.
 
-        Those of several models that decide together are means of their scores and probabilities.
+        Where several models decide together, these are the means of their scores and probabilities.
 
         Raises:
             StoreError: a stored model cannot classify them, or predicts a class that does not exist.
@@ -83,14 +83,14 @@ class JudgedPart(NamedTuple):
             elif self.models and PROBABILITY in needs:
                 shares = [model.predict_outputs(X, needs).probability for model in self.models]
                 given = given._replace(probability=np.array(shares, np.float64).mean(axis=0))
-        except Exception as error:  # of a stranger's model, of any kind
+        except Exception as error:  # a stranger's model may raise anything
             raise StoreError(
                 f"a stored model cannot classify rows of its table ({cut(str(error))}): see {SEE}"
             ) from None
         return given._replace(label=label)
 
     def sample(self, most: int, draws: np.random.Generator) -> "JudgedPart":
-        """Return at most so many of its rows."""
+        """Return it with at most ``most`` of its rows, drawn at random."""
         if len(self.y) <= most:
             return self
         rows = np.sort(draws.choice(len(self.y), most, replace=False))
@@ -98,10 +98,10 @@ class JudgedPart(NamedTuple):
 
 
 class Bin(NamedTuple):
-    """Rows with similar probabilities of a class, and how many of them are of it."""
+    """Rows with similar probabilities of a class, and how many of them are of that class."""
 
     label: int  # number of the class
-    edges: tuple[float, float]  # of its tenths that have rows: from the first to below the second, or to 1
+    edges: tuple[float, float]  # of the tenths that have rows: from the first to below the second, or to 1
     rows: int
     found: int  # rows of the class
     mean: float  # of the probabilities
@@ -113,18 +113,18 @@ class Calibration(NamedTuple):
     """Predicted probabilities and the shares found, of the positive one of two classes or of each of more."""
 
     bins: tuple[Bin, ...]
-    rows: str  # a phrase that says which rows they are of
+    rows: str  # a phrase that says which rows these are
     delta: float  # probability that any mean is outside its interval if the probabilities are calibrated
     refusal: str = ""  # why there are no intervals; "" if there are
 
     @property
     def n_outside(self) -> int:
-        """How many means are outside their intervals."""
+        """The number of means outside their intervals."""
         return sum(each.side not in ("inside", None) for each in self.bins)
 
     @property
     def verdict(self) -> str:
-        """What follows of the probabilities, in words."""
+        """What follows for the probabilities, in words."""
         if self.refusal:
             return f"not judged: {self.refusal}"
         if not self.n_outside:
@@ -145,7 +145,7 @@ class Calibration(NamedTuple):
         return said + exact * (not self.refusal)
 
     def tabulate(self, names: Sequence[object]) -> tuple[Sequence[str], list[tuple[str, ...]]]:
-        """Return the heads and rows of a table, with the names of classes."""
+        """Return the heads and rows of a table, using the names of the classes."""
         rows = []
         for label, edges, n, found, mean, interval, side in self.bins:
             of = " to ".join(f"{format_number(100 * edge)} %" for edge in edges)
@@ -158,7 +158,7 @@ class Calibration(NamedTuple):
 def make_bins(y: Classes, probability: Values, positive: int, delta: float) -> tuple[Bin, ...]:
     """Return bins of the probabilities of one of two classes, or of all, with intervals of the shares found.
 
-    They are tenths, each joined to the next until it has ``MIN_ROWS`` rows, and at the end to the one before:
+    Bins are tenths, each joined to the next until it has ``MIN_ROWS`` rows, and leftovers to the one before:
     so they depend on numbers of rows, and never on labels.
 
     Args:
@@ -199,7 +199,7 @@ class Judged(NamedTuple):
     # the classifiers with their rows; none if only their predictions are stored
     parts: tuple[JudgedPart, ...] = ()
     positive: int = 1  # number of the positive class of two
-    delta: float = MISS  # probability that an interval of what was found may miss, of all of them together
+    delta: float = MISS  # probability that any interval of what was found misses, all of them together
     refusal: str = ""  # why there are no such intervals; "" if there are
 
     @property
@@ -217,7 +217,7 @@ class Roc(NamedTuple):
     curves: Values  # true positive rate of each classifier at ``GRID``, (n, 101)
     areas: Values  # area under the curve of each classifier, (n,)
     left_out: int  # classifiers whose rows are all of one class
-    # false and true positive rate of all rows together, as they are classified: where the models work
+    # false and true positive rate of all rows together, as they are classified: where the models operate
     point: tuple[float, float]
 
 
@@ -225,14 +225,14 @@ class DecisionCurve(NamedTuple):
     """Net benefits at a stated share of the positive class."""
 
     prevalence: float  # that share
-    worth: Values  # probabilities from which on a row is worth flagging, (n,)
-    by_rule: Values  # measured, of the rows that the rule classifies as positive, (n,)
-    # measured, of the rows above a cut-off that depends on ``worth``, (n,); None if there are neither
+    worth: Values  # from which probability on a row is worth flagging, (n,)
+    by_rule: Values  # measured, for the rows that the rule classifies as positive, (n,)
+    # measured, for the rows above a cut-off that depends on ``worth``, (n,); None if there are neither
     # probabilities nor scores of a single model
     by_cut_off: Values | None
     cut_off: str  # which cut-off that is, in words; "" if there is none
-    everybody: Values  # of flagging all rows, (n,)
-    # of each net benefit that is proven: its ``worth``, what it is at least, and what was measured
+    everybody: Values  # for flagging all rows, (n,)
+    # for each proven net benefit: its ``worth``, what it is at least, and what was measured
     points: tuple[tuple[float, float, float], ...]
 
 
@@ -258,9 +258,9 @@ def trace_roc(judged: Judged) -> Roc | None:
 
 
 def trace_rates(y: Classes | NDArray[np.bool_], rank: Values) -> tuple[Values, Values]:
-    """Return false and true positive rates at every threshold, from (0, 0) to (1, 1), of rows of two classes.
+    """Return false and true positive rates at every threshold, from (0, 0) to (1, 1), for two classes.
 
-    scikit-learn has the same, and takes half a second to import.
+    scikit-learn has the same function, but takes half a second to import.
     """
     order = np.argsort(-rank, kind="stable")
     last_of_ties = np.append(np.flatnonzero(np.diff(rank[order])), len(rank) - 1)
@@ -270,10 +270,10 @@ def trace_rates(y: Classes | NDArray[np.bool_], rank: Values) -> tuple[Values, V
 
 
 def count_scores(judged: Judged, n_classes: int) -> tuple[Values, NDArray[np.int64]] | None:
-    """Count the rows of each class by score; of more than two classes, by the probability of their class.
+    """Count rows of each class by score; with more than two classes, by the probability of their class.
 
     Return the edges of the bins, (bins + 1,), and the rows of each class in each, (n_classes, bins); None if
-    there is neither.
+    there are neither scores nor probabilities.
     """
     if judged.rank is not None:
         values = judged.rank
@@ -308,7 +308,7 @@ def permute_columns(judged: Judged, n_classes: int, seed: int) -> tuple[Values, 
 
 
 def _permute_part(part: JudgedPart, most: int, n_classes: int, draws: np.random.Generator) -> Values:
-    """Return the rise of the share of wrong rows of one classifier, (permutations, d)."""
+    """Return by how much one classifier's share of wrong rows rises, (permutations, d)."""
     _, X, y, *_ = sampled = part.sample(most, draws)
     (n, d), wrong = X.shape, np.asarray(sampled.ask(X, n_classes).label != y)
     permuted = np.tile(X, (SHUFFLES * d, 1, 1))
@@ -346,13 +346,13 @@ def judge_rows(result: Certified) -> Judged:
 
 
 def calibrate(result: Certified) -> Calibration | None:
-    """Return the calibration of the rule of the first claim; None if its learner gives no probabilities."""
+    """Return the calibration of the rule of the first claim; None if the learner gives no probabilities."""
     _, learner = result.problem.find_learner(result.setting)
     return judge_rows(result).calibration if PROBABILITY in learner.outputs else None
 
 
 def _list_parts(result: Certified) -> tuple[list[JudgedPart], str]:
-    """Return the classifiers of the first claim with the rows that it counts, and a phrase for these."""
+    """Return the first claim's classifiers with the rows that it counts, and a phrase for these rows."""
     problem, task, first = result.problem, result.task, result.certificate.first
     if (held := problem.take_held_rows()) is not None and first.certification == Holdout.name:
         rule = first.make_rule(problem)
@@ -370,7 +370,7 @@ def _list_parts(result: Certified) -> tuple[list[JudgedPart], str]:
 
 
 def _join(values: list[Values | None]) -> Values | None:
-    """Return the outputs of all classifiers one below the other; None if some are missing or not finite."""
+    """Return the outputs of all classifiers, stacked; None if some are missing or not finite."""
     known = [value for value in values if value is not None and np.isfinite(value).all()]
     return np.concatenate(known) if len(known) == len(values) else None
 
@@ -383,11 +383,11 @@ BEYOND_SHARE, BEYOND_LAST = 3.0, 1.5  # how far the curves go: times the prevale
 
 
 def trace_net_benefit(result: Result, judged: Judged) -> DecisionCurve | None:
-    """Return net benefits over the probability from which on a row is worth flagging.
+    """Return net benefits against the probability from which on a row is worth flagging.
 
-    Whoever flags rows from a probability w on counts a row that is wrongly flagged as w / (1 - w) of one
-    rightly flagged. The curves are measured, at one stated share of the positive class; what the study proves
-    of net benefits at this share are points. None without two classes, or rows of both. Vickers, Elkin,
+    Whoever flags rows from a probability w on counts a wrongly flagged row as w / (1 - w) of a rightly
+    flagged one. The curves are measured, at one stated share of the positive class; what the study proves of
+    net benefits at this share is shown as points. None without two classes, or rows of both. Vickers, Elkin,
     "Decision Curve Analysis", Medical Decision Making 26, 2006.
     """
     if result.task.n_classes != 2 or len(np.unique(judged.y)) < 2:
@@ -418,7 +418,7 @@ def trace_net_benefit(result: Result, judged: Judged) -> DecisionCurve | None:
 
 
 def _trace_by_cut_off(judged: Judged, prevalence: float, worth: Values) -> tuple[Values | None, str]:
-    """Return the net benefits at a cut-off for each probability, and which cut-off it is; or None and ""."""
+    """Return the net benefits at a cut-off for each probability, and which it is; or None and ""."""
     is_positive = judged.y == judged.positive
     if judged.probability is not None:
         share, given = float(np.mean(is_positive)), judged.probability[:, judged.positive]

@@ -1,7 +1,7 @@
-"""What a notebook shows while a run computes: one line that is updated, with the time left.
+"""Show progress in a notebook while a run computes: one line, updated in place, with the time left.
 
-IPython is used only where it runs this process already, and only if what it runs is a notebook: elsewhere
-nothing is imported, printed or shown. The line is the one that a terminal shows.
+IPython is used only where it already runs this process, and only in a notebook: elsewhere nothing is
+imported, printed or shown. The line is the one that a terminal shows.
 """
 
 import sys
@@ -42,7 +42,7 @@ def describe_progress(progress: Progress, first: Progress, seconds: float) -> st
     return " | ".join(parts)
 
 
-FIRST_SECONDS = 1.0  # of a run: one that ends sooner shows nothing
+FIRST_SECONDS = 1.0  # a run that ends sooner shows nothing
 UPDATE_SECONDS = 0.5
 
 
@@ -54,7 +54,7 @@ def is_notebook() -> bool:
 
 @contextmanager
 def watch_run(listen: Listener | None) -> Iterator[Listener | None]:
-    """Yield the listener of a run: the one that was given, or in a notebook one that shows a line."""
+    """Yield the listener of a run: the one given, or in a notebook one that shows a line."""
     if listen is not None or not is_notebook():
         yield listen
         return
@@ -78,7 +78,7 @@ class NotebookLine:
         self.handle: Any = None
 
     def __call__(self, progress: Progress) -> None:
-        """Show one progress report, unless the one before it is still fresh."""
+        """Show one progress report, unless the one before was shown a moment ago."""
         self.first, self.last = self.first or progress, progress
         now = monotonic()
         if now >= self.due:
@@ -100,7 +100,7 @@ class NotebookLine:
         )
         content = {"text/plain": text, "text/html": bar}
         if self.handle is None:
-            display = import_module("IPython.display").display  # loaded already: this is its kernel
+            display = import_module("IPython.display").display  # already loaded: this is its kernel
             self.handle = display(content, raw=True, display_id=True)
         else:
             self.handle.update(content, raw=True)

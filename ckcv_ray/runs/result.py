@@ -1,4 +1,4 @@
-"""A run's result: what ``run``, ``evaluate`` and ``load_run`` return, whichever kind of study it was."""
+"""A run's result: what ``run``, ``evaluate`` and ``load_run`` return, for either kind of study."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -43,9 +43,9 @@ class Result:
 
     Attributes:
         problem: the study on its task.
-        execution: what depends on the run: seconds, fits, evaluations, environment, error on test rows.
-        models: the models that it keeps: F* and others, or the one fitted on all rows, or none.
-        records: of all evaluations; None unless they were asked for.
+        execution: what depends on the run: seconds, fits, evaluations, environment, and error on test rows.
+        models: the models kept: F* and others, or the one fitted on all rows, or none.
+        records: those of all evaluations; None unless requested.
     """
 
     problem: Problem
@@ -75,12 +75,12 @@ class Result:
 
     @property
     def decisions(self) -> tuple[Acceptance, ...]:
-        """Whether what is proven meets each of the study's conditions, if it has any."""
+        """For each of the study's conditions, if any, whether what is proven meets it."""
         return ()
 
     @property
     def complete(self) -> bool:
-        """Whether nothing failed that has a part in it."""
+        """Whether nothing failed that contributes to the result."""
         raise NotImplementedError
 
     @property
@@ -109,18 +109,18 @@ class Result:
         A data frame is matched by column names.
 
         Raises:
-            InputError: X has other columns, or numbers that are not finite; or as ``rule``.
+            InputError: X has other columns, or numbers that are not finite; or as for ``rule``.
         """
         return self.task.labelled(self.predictions(X, self.rule(by, seed)).label)
 
     def score(self, X: ArrayLike, y: ArrayLike, by: str = "auto", seed: int | None = None) -> float:
         """Return how good ``predict`` is on rows X [rows, d] with labels, or numbers, y [rows].
 
-        As estimators of scikit-learn have it: the accuracy, in [0, 1], or of numbers R², at most 1. It is an
+        As for estimators of scikit-learn: accuracy, in [0, 1], or for numbers R², at most 1. It is an
         estimate on these rows, too good on those that were learned from; what is proven is in ``claims``.
 
         Raises:
-            InputError: as ``predict``, or y has a label that is none of the classes.
+            InputError: as for ``predict``, or a label in y is not one of the classes.
         """
         rows, target = make_scored_rows(X, y, self.task), self.task.target
         label = self.rule(by, seed).predict(self.models, rows.X).label
@@ -139,11 +139,11 @@ class Result:
                 "refit", the model fitted on all rows that were not held out.
                 "full", the model fitted on all rows.
             seed: for repeating a call that draws members: every call with it draws the same members, so rows
-                given one by one would all meet one of them, and what is proven of independent draws is about
+                given one by one would all meet the same one, and what is proven of independent draws is about
                 one call. None draws afresh.
 
         Raises:
-            InputError: the seed is not an integer of 0 or more, or the rule draws nothing; ``by`` names no
+            InputError: the seed is not an integer of 0 or more, or the rule does not draw; ``by`` names no
                 rule, there is no such member, or no row was held out.
         """
         raise NotImplementedError
@@ -151,7 +151,7 @@ class Result:
     def predictions(self, X: ArrayLike, rule: Rule) -> Prediction:
         """Predict by a given rule, with member, score and share of the ensemble for each row.
 
-        A rule that draws members has a seed: used for several calls, it repeats its draws in each.
+        A rule that draws members has a seed: used in several calls, it repeats the same draws in each.
         """
         return rule.predict(self.models, make_rows(X, self.task))
 
@@ -167,8 +167,8 @@ class Result:
         """Return the result for people: what may be quoted and what to do next, or the scores.
 
         Args:
-            details: whether every figure and every claim follows.
-            folder: where the run is kept, for commands to paste; "" without one.
+            details: whether to add every figure and every claim.
+            folder: where the run is kept, for commands to paste; "" if in none.
         """
         summary: str = present("summary", self, details, folder)
         return summary
@@ -180,7 +180,7 @@ class Result:
         return self.summary()
 
     def _repr_html_(self) -> str:
-        """Return the result for a notebook: a card with the bound drawn, or the scores."""
+        """Return the result for a notebook: a card with a drawing of the bound, or the scores."""
         card: str = present("card", self)
         return card
 
@@ -188,11 +188,11 @@ class Result:
 def compute_probabilities(result: Result, rows: Rows, rule: Rule, predicted: Prediction) -> Values:
     """Return the probability of each class, (rows, n_classes), as the models give it.
 
-    It is that of the member that decided, and for a majority the mean over the members. Nothing is proven of
-    it.
+    It comes from the member that decided; for a majority it is the mean over the members. Nothing is proven
+    of it.
 
     Raises:
-        InputError: the learner has no probabilities, or numbers are predicted.
+        InputError: the learner gives no probabilities, or numbers are predicted.
     """
     _, learner = result.problem.find_learner(result.setting)
     if PROBABILITY not in learner.outputs:
@@ -203,13 +203,13 @@ def compute_probabilities(result: Result, rows: Rows, rule: Rule, predicted: Pre
 
 
 def explain_no_probabilities() -> str:
-    """Say that models give no probabilities, and which learners do."""
+    """Return a sentence saying that these models give no probabilities, and which learners do."""
     *names, last = [name for name in ZOO if PROBABILITY in LEARNERS[name]().outputs]
     return f"the models give no probabilities; those of {', '.join(names)} and {last} do"
 
 
 def format_setting(setting: Setting) -> str:
-    """Format hyperparameters, without the learner that they are of."""
+    """Format hyperparameters, without the name of their learner."""
     return describe_setting({name: value for name, value in setting.items() if name != "learner"})
 
 
@@ -230,7 +230,7 @@ def tabulate_predictions(y: Classes, label: Classes, n_classes: int) -> NDArray[
     return counts
 
 
-Marks = dict[str, Values | NDArray[np.bool_]]  # by name, what claims say of single rows
+Marks = dict[str, Values | NDArray[np.bool_]]  # what claims say about single rows, by name
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -240,7 +240,7 @@ class Certified(Result):
     Attributes:
         candidates: the outcome of each setting and fold size, as an Arrow table.
         certificate: the claims.
-        judged: the judged rows; None if the certification judges none, or too many for a file.
+        judged: the judged rows; None if the certification judges none or there are too many for a file.
     """
 
     candidates: pa.Table
@@ -254,24 +254,24 @@ class Certified(Result):
 
     @property
     def claims(self) -> tuple[Claim, ...]:
-        """What is proven, the first of which is to be quoted."""
+        """What is proven; the first claim is the one to quote."""
         return self.certificate.claims
 
     @property
     def decisions(self) -> tuple[Acceptance, ...]:
-        """Whether what is proven meets each of the study's conditions."""
+        """For each of the study's conditions, whether what is proven meets it."""
         problem, accepted = self.problem, self.problem.certification.accepted
         units = len(problem.order_held_units())
         return tuple(decide(each, self.claims, units, problem.has_losses) for each in accepted)
 
     @property
     def complete(self) -> bool:
-        """Whether no evaluation failed: else a better candidate might have been missed."""
+        """Whether no evaluation failed; otherwise a better candidate might have been missed."""
         return not self.certificate.provisional
 
     @property
     def intervals(self) -> list[tuple[Claim, float, float]]:
-        """Claims with low and high of exact intervals of what was counted, each at the level of the study."""
+        """Claims with low and high ends of exact intervals of what was counted, each at the study's level."""
         if not self.task.units.independent:
             return []
         required, delta = self.problem.required, self.certificate.delta
@@ -302,14 +302,14 @@ class Certified(Result):
     def proven(self) -> float:
         """The bound to quote, in [0, 1]: that of the certificate's first claim.
 
-        An upper bound on an error, of numbers as a share of the clip; if the first claim is about a quantity
-        such as sensitivity, an upper bound on 1 minus that quantity; if it is within:0.9, the width itself.
+        It is an upper bound on an error (for numbers, as a share of the clip); if the first claim is about a
+        quantity such as sensitivity, on 1 minus that quantity; if it is within:0.9, the width itself.
         """
         return self.certificate.first.risk
 
     @property
     def plot(self) -> "Plots":
-        """Plots of matplotlib: ``plot()`` of what is proven, ``plot.roc()`` and others; each returns axes."""
+        """Plots in matplotlib: ``plot()`` of what is proven, ``plot.roc()`` and others; each returns axes."""
         plots: Plots = present("plot", self)
         return plots
 
@@ -356,11 +356,11 @@ class Certified(Result):
     ) -> tuple[Values, Values]:
         """Return the lower and upper ends of what is claimed around the predicted numbers of X [rows, d].
 
-        They are as far from the prediction as the claim "within:0.9" of the rule says that nine in ten new
-        rows are at most; of several such claims the one of most rows. Each array is of shape (rows,).
+        Both are as far from the prediction as the rule's claim "within:0.9" says nine in ten new rows are at
+        most; of several such claims, the one of most rows is used. Each array is of shape (rows,).
 
         Raises:
-            InputError: no such claim is about the rule, or as ``predict``.
+            InputError: no such claim is about the rule, or as for ``predict``.
         """
         rule = self.rule(by, seed)
         if (claim := _find_width(self.claims, rule)) is None:
@@ -444,7 +444,7 @@ class Certified(Result):
         return f"<Result {self.run_id}: {first.name} {first.says}, with probability {level}>"
 
     def _proven(self, rule: Rule, claim: Claim) -> str:
-        """Say what a claim, from ``_find_error_claim``, proves for the predictions of a rule."""
+        """State what a claim, from ``_find_error_claim``, proves for the predictions of a rule."""
         c, method = self.certificate, claim.method
         if not claim.covers(rule):
             method = f"{claim.certification}, twice the bound for a member drawn independently"
@@ -464,7 +464,7 @@ class Certified(Result):
 def tabulate_claimed(result: Certified) -> NDArray[np.int64] | None:
     """Return the rows that the first claim counts, by class and by the class that its rule predicts.
 
-    The last column is of undecided rows: (n_classes, n_classes + 1). None with numbers, and where too many
+    The last column counts undecided rows: (n_classes, n_classes + 1). None for numbers, and where too many
     rows are judged for a file.
     """
     if not (n_classes := result.task.n_classes):
@@ -477,7 +477,7 @@ def tabulate_claimed(result: Certified) -> NDArray[np.int64] | None:
 
 
 def measure_error(result: Certified) -> float:
-    """Return the error on the rows that the first claim counts, by its rule: an estimate, and no bound.
+    """Return the error on the rows that the first claim counts, by its rule: an estimate, not a bound.
 
     With groups, the mean over groups of their error rates; with numbers, the mean error as a share of the
     clip.
@@ -492,10 +492,10 @@ def measure_error(result: Certified) -> float:
 
 
 def find_quoted(result: Certified) -> tuple[Claim | None, str]:
-    """Return the claim that may be quoted, and why the first may not be if it may not; None if none may.
+    """Return the claim that may be quoted, or None, and if it is not the first, why the first may not be.
 
-    If the error says nothing it is the first claim that the study asks for and that is proven: what the
-    cut-off was chosen for, or a condition to accept the result that is met.
+    If the error says nothing, it is the first proven claim that the study asks for: what the cut-off was
+    chosen for, or a condition for accepting the result that is met.
     """
     c = result.certificate
     first = c.first
@@ -515,7 +515,7 @@ def mark_rows(result: Result, rows: Rows, rule: Rule, predicted: Prediction) -> 
 
     The marks are arrays (rows,) by name: ``low`` and ``high`` are the ends of what is claimed around numbers,
     as in ``predict_interval``; ``flag`` says whether the score reaches the cut-off that was chosen;
-    ``answered`` whether the rule is confident enough: of no row if nothing is proven of such rows.
+    ``answered`` whether the rule is confident enough: for no row if nothing is proven of such rows.
     """
     marks, claims, problem, told = Marks(), result.claims, result.problem, [result.claim_for(rule)]
     if (width := _find_width(claims, rule)) is not None:
@@ -538,7 +538,7 @@ def mark_rows(result: Result, rows: Rows, rule: Rule, predicted: Prediction) -> 
 
 
 def _find_width(claims: Sequence[Claim], rule: Rule) -> Claim | None:
-    """Return the claim that says how far off numbers by a rule are: of several that of most rows."""
+    """Return the claim that says how far off a rule's numbers are; of several, the one of most rows."""
     widths = {
         claim.quantity.width_of: claim
         for claim in claims
@@ -557,7 +557,7 @@ def bound_error(claims: Sequence[Claim], rule: Rule) -> float | None:
 
 
 def _find_error_claim(claims: Sequence[Claim], rule: Rule) -> Claim | None:
-    """Return the claim that bounds the error of a rule; of a majority also twice that of a random member."""
+    """Return the claim that bounds the error of a rule; for a majority also twice that of a random member."""
     errors = [replace(claim, bound=min(1.0, claim.risk)) for claim in claims if claim.quantity.is_error]
     drawn = [claim for claim in errors if rule.name == "vote" and claim.classifier == "random"]
     twice = [replace(claim, bound=min(1.0, 2 * claim.risk)) for claim in drawn]

@@ -1,14 +1,14 @@
 """From a study and data to a result: compute and store; refit and certify, or score every split.
 
-What was chosen after rows were judged is not covered by what they prove. So a run looks at the folders next
-to its own, and says whether a finished run there has judged, or seen, rows that it judges; it refuses
-nothing. Of each the study is read first, then the names of its columns, and its table only if it shares names
-of the target and of columns that are learned from.
+A proof by judged rows does not cover what was chosen after they were judged. So a run looks at the folders
+next to its own, and says whether a finished run there has judged, or seen, rows that it judges; it refuses
+nothing. The study in each folder is read first, then the names of its columns, and its table only if it
+shares the name of the target and of columns that are learned from.
 
 A first look scores learners on the same random splits of the rows that a run will learn from, one after the
-other, until the time is over. What is shown is of the splits that all of them have finished: the scores of an
-ordinary procedure, whose folder, next to that of the run, says which rows were seen. Those that the run holds
-out are not among them.
+other, until time is up. It shows scores on the splits that all of them have finished: the scores of an
+ordinary procedure, whose folder, next to that of the run, says which rows were seen. The rows that the run
+holds out are not among them.
 """
 
 import json
@@ -61,15 +61,15 @@ from ckcv_ray.tables.task import MIN_ROWS, Task, TestRows, Words, hash_columns, 
 from ckcv_ray.validation import Index, expect
 
 MAX_LOOKED_AT, MAX_ROWS_THERE = 200, 1_000_000
-MAX_CHECK_SECONDS = 60.0  # for trying whether models can be stored, in the worker
-START_SECONDS = 10.0  # that it may take beside a fit, where fits have a limit
-MAX_CELLS_KEPT = 50_000  # of a table whose rows are kept for the next run
-TRY = "try-"  # begins the name of the folder of a first look at the run whose run_id follows
+MAX_CHECK_SECONDS = 60.0  # for trying in the worker whether models can be stored
+START_SECONDS = 10.0  # that it may take besides a fit, where fits have a limit
+MAX_CELLS_KEPT = 50_000  # of a table whose rows are kept in memory for the next run
+TRY = "try-"  # begins the name of a first look's folder; the run_id of the run follows
 TRIED_LEARNERS = "linear,forest,svm"  # what is tried if no learner is named, the quickest first
 TRIED_SPLITS = Subsampling(times=5, share=0.25)
 BY_CLASS = "balanced_accuracy"  # the score whose sums are the recalls
 MAX_TRIED_VALUES = 3  # of each option of a learner
-FEW_ROWS = 1000  # offered if nothing was finished
+FEW_ROWS = 1000  # suggested if nothing was finished
 ColumnHashes = dict[str, Words]
 
 
@@ -77,7 +77,7 @@ def find_before(problem: Problem, folder: str) -> Before:
     """Return which finished runs next to a folder judged, or saw, rows that the run of a problem judges.
 
     Nothing is fitted, imported or written on the word of a folder. One that cannot be read, or has more than
-    ``MAX_ROWS_THERE`` rows, is passed over, and so are all but the ``MAX_LOOKED_AT`` finished last.
+    ``MAX_ROWS_THERE`` rows, is passed over, as are all but the ``MAX_LOOKED_AT`` finished last.
 
     Args:
         problem: one with a certification.
@@ -105,7 +105,7 @@ def find_before(problem: Problem, folder: str) -> Before:
 def _find_rows(name: str, folder: RunFolder, problem: Problem, hashes: ColumnHashes) -> Iterator[EarlierRun]:
     """Yield the run in a folder if it has rows that the run of the problem judges.
 
-    ``hashes`` are those of the problem's columns, as far as they were made; more are added.
+    ``hashes`` are those made so far of the problem's columns; more are added.
     """
     if not folder.finished:  # it has judged nothing
         return
@@ -145,7 +145,7 @@ def _find_rows(name: str, folder: RunFolder, problem: Problem, hashes: ColumnHas
 
 @lru_cache(maxsize=MAX_LOOKED_AT)  # many runs in one process look at the same folders
 def _read_table(address: str, manifest: str) -> tuple[str, frozenset[str], int]:
-    """Return the run, the columns and the number of rows of a data file, which a manifest identifies."""
+    """Return the run, the columns and the number of rows of the data file that a manifest identifies."""
     folder = RunFolder(address)
     run_id = folder.require().run_id
     said = read_footer(folder.files, DATA)
@@ -154,7 +154,7 @@ def _read_table(address: str, manifest: str) -> tuple[str, frozenset[str], int]:
 
 @lru_cache(maxsize=MAX_LOOKED_AT)
 def _read_rows(address: str, manifest: str) -> tuple[str, frozenset[str], ColumnHashes, Index, bool]:
-    """Return of a finished run target, features, hashes of both, the rows it judged, and if it scored all."""
+    """Return a finished run's target, features, hashes of both, the rows judged, and if it scored all."""
     folder = RunFolder(address)
     problem = folder.problem(folder.require())
     task, every = problem.all_rows, np.arange(problem.all_rows.n)
@@ -177,7 +177,7 @@ class Job(NamedTuple):
 
     Attributes:
         study: what decides the result.
-        task: what to learn from: ``Task.of(X, y)``, or ``read_task(source)``.
+        task: the rows to learn from: ``Task.of(X, y)``, or ``read_task(source)``.
         out: run folder; continued if it already holds this study. None keeps everything in memory.
         test: rows on which to measure the finished ensemble.
         listen: called with a Progress about ten times a second, and at the end.
@@ -198,8 +198,8 @@ class Work(NamedTuple):
     test: TestRows | None = None
     listen: Listener | None = None
     expected: Estimate | None = None  # what ``estimate`` returned, if it was already called
-    stop: Stop = never  # asked between batches; True interrupts the run, and keeps what is done
-    keep: bool = False  # whether the result is to have the records of all evaluations
+    stop: Stop = never  # called between batches; True interrupts the run, and keeps what is done
+    keep: bool = False  # whether the result is to hold the records of all evaluations
     known: tuple[Outcome, ...] = ()  # evaluations that need not be computed
 
 
@@ -227,8 +227,8 @@ def run(
             notebook, and nothing elsewhere.
         groups: the group of each row (n,), text or whole numbers, if rows belong together, such as the visits
             of one patient; bounds are then about a new group's rows.
-        sample_weight: what each row weighs in fits (n,), positive; bounds are about unweighted rows,
-            but that on the weighted error (``claim="weighted_error:4"``).
+        sample_weight: what each row weighs in fits (n,), positive; bounds are about unweighted rows, except
+            the one on the weighted error (``claim="weighted_error:4"``).
 
     Raises:
         InputError: the data or the study are invalid.
@@ -265,12 +265,12 @@ def run_many(
     with the same folders, it reads finished jobs and continues the others.
 
     Args:
-        jobs: consumed as they are needed; a list of them is checked before any starts.
+        jobs: consumed as needed; a list is checked before any job starts.
         execution: as for ``run``.
         stop: called between batches; once it returns True, what is done is kept and the jobs are interrupted.
 
     Raises:
-        CKCVError: what the first job that fails raises; the others keep what is done.
+        CKCVError: raised by the first job that fails; the others keep what is done.
         KeyboardInterrupt: the jobs were stopped.
     """
     execution = _check_execution(execution)
@@ -383,9 +383,9 @@ def check_job(job: Job, kind: type[AnyStudy] = Study) -> Work:
     expect("listen", job.listen, Callable | None, "a function that takes a Progress")  # type: ignore[arg-type]
     folder = locate("out", job.out) if job.out is not None else None
     if folder is not None and job.study.effort is None and problem.budget is not None:
-        there = RunFolder(folder).effort(problem)  # a run goes on with its own
+        there = RunFolder(folder).effort(problem)  # a run continues with its own
         problem = problem if there is None else problem.with_effort(there)
-    return Work(problem, folder, test, job.listen)  # absolute: not all processes have one working directory
+    return Work(problem, folder, test, job.listen)  # absolute: processes may differ in working directory
 
 
 def run_work(work: Work, execution: Execution | None = None, opened: Session | None = None) -> Result:
@@ -431,7 +431,7 @@ def compute(work: Work, execution: Execution, opened: Session | None = None) -> 
     if not work.problem.scores or work.problem.procedure.choose:  # else no model is kept
         check = Problem.check_models
         seconds = MAX_CHECK_SECONDS if timeout is None else min(MAX_CHECK_SECONDS, START_SECONDS + timeout)
-        with suppress(LostError):  # evaluations will meet it again
+        with suppress(LostError):  # evaluations will meet the same failure
             compute_apart(learner, timeout, check, work.problem, seconds=seconds)
     if opened is not None:
         return _run(work, opened)
@@ -443,7 +443,7 @@ def compute(work: Work, execution: Execution, opened: Session | None = None) -> 
 
 
 def _stay_here(execution: Execution, opened: Session | None) -> Execution:
-    """Return the execution of a study whose learner only this process can import, and warn of it."""
+    """Return how to execute a study whose learner only this process can import, and warn about it."""
     alone = replace(execution, backend="serial", workers=None, address=None, fit_timeout=None)
     on_ray = opened is not None and opened.together > SERIAL.together
     if on_ray or execution not in (alone, replace(alone, backend="auto")):
@@ -481,10 +481,10 @@ def look(study: Study, problem: Problem, seconds: float, rows: int | None, stop:
     """Score the learners of a study on as many splits of its learning rows as there is time for.
 
     Args:
-        study: the study as it was asked for.
-        problem: the study on its task, of which some rows are held out.
-        seconds: wall time, after which a fit is ended; it decides how much is shown, and no figure.
-        rows: about how many of the learning rows to take, in whole groups; None for all.
+        study: the study as requested.
+        problem: the study on its task, with some rows held out.
+        seconds: wall time, after which a fit is stopped; it decides how much is shown, but no figure.
+        rows: roughly how many learning rows to take, in whole groups; None for all.
         stop: asked between fits.
 
     Returns:
@@ -516,7 +516,7 @@ def look(study: Study, problem: Problem, seconds: float, rows: int | None, stop:
 
 
 def take_rows(problem: Problem, rows: int | None) -> Task:
-    """Return rows that a problem learns from: all, or about so many, of which fewer are among more."""
+    """Return learning rows of a problem: all, or about so many; a smaller sample is part of a larger one."""
     task = problem.task
     if rows is not None and rows < task.n:
         order = problem.draws.at(*TRIED).make_generator().permutation(task.n_units)
@@ -526,7 +526,7 @@ def take_rows(problem: Problem, rows: int | None) -> Task:
 
 
 def _make_tried(study: Study, problem: Problem, task: Task) -> Problem:
-    """Return the procedure that is tried: learners as they usually are, or at a few of the values named."""
+    """Return the procedure that is tried: learners as by default, or at a few of the values named."""
     measures = (problem.score, BY_CLASS) if task.classes else (problem.score,)
     seed, balance = study.seed % (MAX_SEED_OF_SCORES + 1), study.balance
     procedure = Procedure(
@@ -539,11 +539,11 @@ def _make_tried(study: Study, problem: Problem, task: Task) -> Problem:
 
 
 def _try_splits(inputs: Inputs, until: float, stop: Stop) -> tuple[list[Outcome], set[int]]:
-    """Evaluate one split after the other until the time is over; what was begun of one more is left out.
+    """Evaluate one split after the other until time is up; an unfinished split is left out.
 
     Returns:
-        What each path gives on each split; and the numbers of the learners that have failed, or were late in
-        the first split, of which each path has an equal share of what is left.
+        What each path gives on each split; and the numbers of the learners that failed or were late in the
+        first split, in which each path has an equal share of the time left.
     """
     problem, found, lost = inputs.problem, list[Outcome](), set[int]()
     lengths = problem.learner.space.lengths
@@ -558,7 +558,7 @@ def _try_splits(inputs: Inputs, until: float, stop: Stop) -> tuple[list[Outcome]
             left = (until - monotonic()) / (1 if split else len(lengths) - path)
             try:
                 outcome = compute_apart(problem.learner, left, evaluate_units, inputs, [unit], seconds=left)
-            except LostError:  # it was late, or has ended its process
+            except LostError:  # it was late, or ended its process
                 if split:
                     return found, lost
                 lost.add(learner)
@@ -571,14 +571,14 @@ def _try_splits(inputs: Inputs, until: float, stop: Stop) -> tuple[list[Outcome]
 
 
 def score_constant(problem: Problem, score: Score) -> float:
-    """Return the mean loss of the best constant on the learning rows, as that of a learner."""
+    """Return the mean loss of the best constant on the learning rows, as for a learner."""
     y = problem.task.y
     constants = (np.full(len(y), value) for value in HeldOutPredictions(problem, Models()).constants)
     return min(score.of(y, Outputs(label=each.astype(np.int32), value=each)) for each in constants)
 
 
 def expect_run(scored: Scored, problem: Problem) -> list[Claim]:
-    """Return what the run of a problem is expected to prove, if the best is as often wrong on its rows."""
+    """Return what the run of a problem is expected to prove, if the best is wrong as often on its rows."""
     best, figures = rank_entries(scored, scored.scores[0])[0]
     if not problem.task.classes:
         return expect_claims(problem, [figures.mean / scored.scores[0].largest])

@@ -1,7 +1,7 @@
 """The outcome of a study without a certification: the scores of every split, and what they amount to.
 
-Settings by their scores are part of it, and where they are among the hyperparameters: a validation curve is a
-score over one hyperparameter; a grid has settings over two.
+Also here: settings by their scores, and where they lie among the hyperparameters. A validation curve is a
+score against one hyperparameter; a grid has settings over two.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -45,7 +45,7 @@ CHOSEN = {
     "one_se": "the simplest within one standard error of the best",
     "tolerance": "the simplest within {} of the best",
 }
-MIN_VALUES = 3  # of a hyperparameter, for its curve
+MIN_VALUES = 3  # of a hyperparameter that has a curve
 MAX_SIDE = 40  # values of a hyperparameter in a grid
 SETTING_COLUMNS = pa.schema(
     [
@@ -67,9 +67,9 @@ class Figures(NamedTuple):
 
     Attributes:
         mean, deviation, error: mean over splits, their standard deviation (n - 1), and the standard error,
-            which presumes that splits are independent, as they hardly ever are; nan if it is not complete.
-            Where a resampling combines splits to an estimate, the mean is that, and the others are nan.
-        pooled: the score of all scored rows as one set; None if it cannot be pooled, nan if not complete.
+            which presumes that splits are independent, as they hardly ever are; nan if a split lacks it.
+            Where a resampling combines splits into an estimate, the mean is that, and the others are nan.
+        pooled: the score of all scored rows as one set; None if it cannot be pooled, nan if a split lacks it.
         missing: splits that failed, or whose setting could not be selected.
         undefined: splits in which the score is not defined, such as AUC where a class is missing.
     """
@@ -89,10 +89,10 @@ class PermutationTest(NamedTuple):
     Ojala, Garriga, "Permutation Tests for Studying Classifier Performance", JMLR 11, 2010, test 1.
 
     Attributes:
-        p: (1 + as_good + undefined) / (1 + n); nan if the mean itself is not known.
+        p: (1 + as_good + undefined) / (1 + n); nan if the mean itself is unknown.
         as_good: number of permutations whose mean is as good or better.
-        undefined: number of permutations without a mean, as where a split lacks a class. They count as if
-            they were as good, since p may be too large, and not too small.
+        undefined: number of permutations without a mean, as where a split lacks a class. They count as
+            as good, since p may be too large but not too small.
         n: number of permutations.
     """
 
@@ -103,10 +103,10 @@ class PermutationTest(NamedTuple):
 
 
 class Place(NamedTuple):
-    """A setting in the table of settings by one score.
+    """Where a setting ranks by one score.
 
     Attributes:
-        mean, deviation: over splits, of which the second is nan for a single split or an estimate that
+        mean, deviation: over splits; the deviation is nan for a single split or an estimate that
             combines splits; both are nan where a split has no score.
         rank: 1 for the best mean among the settings of all learners; equal means share the smallest rank.
             None where there is no mean.
@@ -124,8 +124,8 @@ class SettingScores(NamedTuple):
         learner: label of the learner.
         setting: its hyperparameters by name.
         path, step: its position in the search space.
-        inner: whether the splits are those inside training sets, in which a nested resampling selects.
-        places: its place by each score, by the name of the score.
+        inner: whether splits are those inside training sets, where a nested resampling selects.
+        places: where it ranks by each score, by the score's name.
     """
 
     learner: str
@@ -142,10 +142,10 @@ class Entry:
 
     Attributes:
         learner: label of the learner.
-        name: the learner, and its setting if there are entries of it at others.
+        name: the learner, and its setting if it has entries at others.
         positions: path and step on each split, (n_splits, 2); -1 where nothing could be selected.
-        totals: totals of the scores on each split, (n_splits, n_totals); nan where there are none.
-        known: whether there are, (n_splits,); a score that is not defined is nan as well.
+        totals: totals of the scores on each split, (n_splits, n_totals); nan where they are missing.
+        known: whether there are totals, (n_splits,); those of an undefined score are nan as well.
         settings: the setting on each split; None where nothing could be selected.
     """
 
@@ -174,7 +174,7 @@ class Scored(Result):
 
     @cached_property
     def entries(self) -> tuple[Entry, ...]:
-        """What is compared, in the order of the learners and their settings."""
+        """The entries compared, in the order of the learners and their settings."""
         problem, computed, found = self.problem, self.computed, list[Entry]()
         names, chosen = list(problem.learners), computed.chosen
         numbers = list(range(len(names)))
@@ -204,7 +204,7 @@ class Scored(Result):
 
     @property
     def scores(self) -> tuple[Score, ...]:
-        """The scores that were asked for."""
+        """The scores requested."""
         return tuple(score for score in self.problem.scores if score.name in self.study.measure_names)
 
     @property
@@ -217,8 +217,8 @@ class Scored(Result):
     def settings(self) -> list[SettingScores]:
         """Mean, standard deviation and rank of every setting, by learner, in the order of its settings.
 
-        With a nested resampling they are those of the inner splits, in which all settings are scored: the
-        mean over outer splits of the means over the splits inside, by which one setting for all splits is
+        With a nested resampling they are those of the inner splits, which score all settings: the mean over
+        outer splits of the means over their inner splits, by which one setting for all splits is
         selected, and the deviation over all inner splits.
         """
         inner, problem = self.computed.chosen is not None, self.problem
@@ -281,7 +281,7 @@ class Scored(Result):
         return entry.totals[:, self.problem.columns[score.name].start]
 
     def figures(self, entry: Entry, score: Score) -> Figures:
-        """Summarize a score over all splits; a score that is not complete has no mean."""
+        """Summarize a score over all splits; a score that some split lacks has no mean."""
         terms, totals, at = self._terms, entry.totals, self.problem.columns[score.name]
         used = np.logical_or.reduce([term.splits for term in terms])
         values, missing = totals[used, at.start], ~entry.known[used]
@@ -301,8 +301,8 @@ class Scored(Result):
     def bounds(self, entry: Entry, score: Score) -> Values:
         """Return what a score of each split's model is at most on new rows, (n_splits,), at 95 %.
 
-        It is at least this if a larger score is better; nan where nothing is proven. Each holds by itself,
-        and for a split and a setting that were named before the scores were seen.
+        It is at least this if larger scores are better; nan where nothing is proven. Each bound holds by
+        itself, and for a split and a setting that were named before the scores were seen.
         """
         sums = self._sums(entry, score)
         if not score.bound or explain_no_bound(self):
@@ -312,14 +312,14 @@ class Scored(Result):
         )
 
     def interval(self, entry: Entry, score: Score, name: str = "") -> Limits:
-        """Return a 95 % interval around the mean of a score, which is approximate but for a single split.
+        """Return a 95 % interval around the mean of a score; it is approximate except for a single split.
 
         Args:
-            entry, score: what it is of.
-            name: of an interval in ``core.intervals``; that of the study unless it is given.
+            entry, score: what the interval is of.
+            name: an interval in ``core.intervals``; by default the study's.
 
         Raises:
-            InputError: the study has none, or there is none of this name for its splits or this score.
+            InputError: the study has none, or none of this name exists for its splits or this score.
         """
         name = name or self.study.interval
         if not name:
@@ -338,7 +338,7 @@ class Scored(Result):
         """Draw a score on each split, its mean over them, and its interval if the study has one.
 
         Args:
-            axes: of matplotlib, to draw on; None makes new ones, which a notebook shows.
+            axes: matplotlib axes to draw on; None makes new ones, which a notebook shows.
             score: name of one of the scores; "" for the first.
 
         Raises:
@@ -355,7 +355,7 @@ class Scored(Result):
 
     @cached_property
     def _rows(self) -> NDArray[np.intp]:
-        """Numbers of rows that each split fits on and scores, (n_splits, 2)."""
+        """How many rows each split fits on, and how many it scores, (n_splits, 2)."""
         parts = (self.problem.rows(Stage.SELECT, OUTER, i) for i in range(self.computed.n_splits))
         return np.array([[len(train), len(scored)] for train, scored in parts])
 
@@ -371,7 +371,7 @@ class Scored(Result):
 
     @cached_property
     def _corrected(self) -> dict[str, Limits]:
-        """The interval of the best entry that allows for its being chosen, by the name of the score."""
+        """The best entry's interval, corrected for its being chosen, by the name of the score."""
         if (row_values := self.computed.row_values) is None:
             raise InputError(
                 f"interval={BBC} needs the values of rows, which only an evaluation with interval={BBC} keeps"
@@ -381,9 +381,9 @@ class Scored(Result):
         return {name: correct_best(losses, values, draws) for name, values in row_values.items()}
 
     def _estimate(self, score: Score, totals: Values, estimate: Callable[[Values], float]) -> float:
-        """Return the weighted sum of what is estimated on the splits of each term, as the study corrects it.
+        """Return the weighted sum of what is estimated on each term's splits, corrected as the study does.
 
-        ``totals`` are of every split, (n_splits, n_totals); ``estimate`` takes those of a term.
+        ``totals`` are those of every split, (n_splits, n_totals); ``estimate`` takes those of one term.
         """
         resampling, means = self.study.resampling, [estimate(totals[term.splits]) for term in self._terms]
         first, *rest = (term.factor * mean for term, mean in zip(self._terms, means, strict=True))
@@ -399,7 +399,7 @@ class Scored(Result):
 
     @property
     def setting(self) -> Setting:
-        """The setting of the model that is kept, which has to be there."""
+        """The setting of the model that is kept, which has to exist."""
         if self._kept is None or self._kept.settings[0] is None:
             raise InputError("no model is kept: ckcv evaluate --refit best keeps one")
         return self._kept.settings[0]
@@ -407,15 +407,15 @@ class Scored(Result):
 
 def find_kept(result: Scored) -> Entry | None:
     """Return the entry whose setting is chosen to be fitted on all rows.
-
     None if the study asks for none, or no entry has the first score on every split. Only the settings of the
-    best entry's learner are compared in simplicity.
+    best entry's learner are compared for simplicity.
+    the settings of the best entry's learner.
     """
     return result._kept
 
 
 def describe_kept(result: Scored) -> str:
-    """Say which setting was fitted on all rows, by what it was chosen, and what that is worth."""
+    """Return text: which setting was fitted on all rows, how it was chosen, and what that is worth."""
     kept, score, study = find_kept(result), result.scores[0], result.study
     if kept is None:
         return f"no setting has {score.name} on every split, so none was fitted on all rows"
@@ -438,12 +438,12 @@ def find_shown(result: Scored) -> tuple[NDArray[np.bool_], NDArray[np.intp]]:
 
 
 def lists_settings(result: Scored) -> bool:
-    """Return whether settings of a learner are entries of their own, which are listed and not compared."""
+    """Return whether settings of a learner are separate entries, which are listed but not compared."""
     return len(result.entries) > len(result.problem.learners)
 
 
 def count_repeats(result: Scored) -> Repeats:
-    """Return which rows equal another one in every column that does not number the rows."""
+    """Return which rows equal another one in every column except those that number the rows."""
     return result._repeats
 
 
@@ -466,7 +466,7 @@ def rank_entries(result: Scored, score: Score) -> list[tuple[Entry, Figures]]:
 
 
 def explain_no_bound(result: Scored) -> str:
-    """Why nothing is proven of a split's model by the rows that the split scores; "" if something is."""
+    """Return why the rows that a split scores prove nothing about its model; "" if they do."""
     study = result.study
     if not result.task.units.independent:
         return "rows belong to groups"
@@ -591,7 +591,7 @@ def add_row_values(result: Scored, held_out: pa.Table | None) -> Scored:
 
     Args:
         result: the scores.
-        held_out: its predictions, entry by entry and split by split; None if none are kept.
+        held_out: its predictions, entry by entry and split by split; None if not kept.
 
     Raises:
         ValueError: these are not predictions of the study.
@@ -615,18 +615,18 @@ def add_row_values(result: Scored, held_out: pa.Table | None) -> Scored:
 
 
 class Grid(NamedTuple):
-    """Settings over two hyperparameters: at each pair of values the best of them."""
+    """Settings over two hyperparameters: the best at each pair of values."""
 
-    names: Sequence[str]  # the hyperparameters; "" where there is none, which then has one value
+    names: Sequence[str]  # the hyperparameters; "" where there is none; it then has one value
     values: Sequence[Sequence[str]]  # of each, as text
     best: Index  # position of the setting, (values of the second, of the first); -1 where there is none
-    joined: bool  # whether settings differ in more than these
+    joined: bool  # whether settings also differ in others
 
 
 def make_grid(settings: Sequence[Setting], losses: Values) -> Grid:
-    """Return settings of one learner over the hyperparameters of most values; ``losses`` says which is best.
+    """Return settings of one learner over the two hyperparameters with most values; ``losses`` decide.
 
-    Settings that have more than ``MAX_SIDE`` values of one are numbered instead.
+    If one has more than ``MAX_SIDE`` values, settings are numbered instead.
     """
     differing = list_differing(settings)
     pair = _order_names(differing)[0][:2]
@@ -648,7 +648,7 @@ def make_grid(settings: Sequence[Setting], losses: Values) -> Grid:
 def list_differing(settings: Sequence[Setting]) -> dict[str, list[object]]:
     """Return the distinct values of each hyperparameter that has several.
 
-    Numbers are in ascending order, other values as they first appear; without a value it is None.
+    Numbers are in ascending order, other values in order of appearance; a missing value is None.
     """
     found = dict[str, list[object]]()
     for name in dict.fromkeys(name for setting in settings for name in setting if name != LABEL):
@@ -659,7 +659,7 @@ def list_differing(settings: Sequence[Setting]) -> dict[str, list[object]]:
 
 
 def _order_names(differing: Mapping[str, Sequence[Any]]) -> tuple[list[str], str]:
-    """Return hyperparameters by how many values they have, after one of several numbers; and that one."""
+    """Return hyperparameters, most values first but after one of several numbers; and that one."""
     order = sorted(differing, key=lambda name: -len(differing[name]))
     numeric = [name for name in order if len(differing[name]) >= MIN_VALUES and _is_numeric(differing[name])]
     first = numeric[0] if numeric else ""
@@ -667,22 +667,22 @@ def _order_names(differing: Mapping[str, Sequence[Any]]) -> tuple[list[str], str
 
 
 class Validation(NamedTuple):
-    """A score of one learner over its hyperparameters: over two as a grid, else over one as a curve."""
+    """A score of one learner over its hyperparameters: a grid over two, or else a curve over one."""
 
     learner: str  # its label
-    parameter: str  # the hyperparameter of the curve; "" where none has three numbers or more
-    # the values of the hyperparameter, ascending, and mean and deviation over splits of the best setting at
+    parameter: str  # the hyperparameter of the curve; "" if none has three numbers or more
+    # the values of the hyperparameter, ascending, and the best setting's mean and deviation over splits at
     # each, (3, values)
     curve: Values
     means: Values  # mean of each setting
-    # the settings over two hyperparameters; None where fewer differ, or they have very many values
+    # the settings over two hyperparameters; None if fewer differ, or have very many values
     heat: Grid | None
     joined: bool  # whether settings differ in more than the parameter
-    best: str  # the setting with the best mean, and that mean, as text
+    best: str  # the setting with the best mean and the mean, as text
 
 
 def list_validations(settings: Iterable[SettingScores], score: Score) -> list[Validation]:
-    """Return the curve or grid of every learner of which several settings have a mean."""
+    """Return the curve or grid of every learner that has a mean for several settings."""
     by_learner: dict[str, list[SettingScores]] = {}
     for row in settings:
         if row.places[score.name].rank is not None:
@@ -692,7 +692,7 @@ def list_validations(settings: Iterable[SettingScores], score: Score) -> list[Va
         of_rows, places = [row.setting for row in rows], [row.places[score.name] for row in rows]
         means, differing = np.array([place.mean for place in places]), list_differing(of_rows)
         losses, (_, parameter) = score.loss * means, _order_names(differing)
-        order = np.argsort(losses, kind="stable")[::-1].tolist()  # the best comes last
+        order = np.argsort(losses, kind="stable")[::-1].tolist()  # the best last
         best = {of_rows[i][parameter]: places[i][:2] for i in order} if parameter else {}
         curve = np.nan_to_num([(value, *best[value]) for value in sorted(best)]).reshape(-1, 3).T
         grid, shown = make_grid(of_rows, losses), {n: of_rows[order[-1]].get(n) for n in differing}
@@ -710,12 +710,12 @@ def _is_numeric(values: Sequence[Any]) -> bool:
 
 
 def shorten_setting(setting: Setting | None) -> str:
-    """Format hyperparameters with three digits; "" if there are none."""
+    """Format hyperparameters to three digits; "" if there are none."""
     return ", ".join(f"{name} = {shorten_value(value)}" for name, value in (setting or {}).items())
 
 
 def shorten_value(value: object) -> str:
-    """Format a hyperparameter with three digits; "" for None."""
+    """Format a hyperparameter to three digits; "" for None."""
     if value is None:
         return ""
     return f"{float(f'{value:.3g}'):g}" if isinstance(value, float | np.floating) else str(value)

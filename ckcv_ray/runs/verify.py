@@ -1,12 +1,12 @@
 """Verification of a finished run: what it derived is made again by the functions that wrote it, and compared.
 
-From the problem, the log and the models follow all other files: candidates, judged rows and certificate, or
-scores, predictions and summary. The models themselves are fitted again, those that the claims speak of first.
-Values are the same if they are equal but for rounding. Another model is a difference where versions and
-processor are those of the run; elsewhere they may be why, and the run is not verified here. The log, that is
-the search, is taken on trust, unless the study is run again into a temporary folder (``rerun``).
+All other files follow from the problem, the log and the models: candidates, judged rows and certificate, or
+scores, predictions and summary. The models themselves are fitted again, those that the claims are about
+first. Values are the same if they are equal up to rounding. Another model is a difference where versions and
+processor are those of the run; elsewhere these may be the reason, and the run is not verified here. The log,
+that is the search, is taken on trust, unless the study is run again into a temporary folder (``rerun``).
 
-Nothing is unpickled. What a folder says of the environment, of failures or of convergence lowers no check.
+Nothing is unpickled. What a folder says about environment, failures or convergence relaxes no check.
 """
 
 import hashlib
@@ -54,12 +54,12 @@ from ckcv_ray.tables.named import read
 from ckcv_ray.tables.task import Task, TestRows, make_test_rows
 from ckcv_ray.validation import ROUNDING, agree, number
 
-SECONDS = 3600.0  # that a verification may take: a folder that somebody else made may ask for any fits
+SECONDS = 3600.0  # that a verification may take: somebody else's folder may ask for any fits
 BEST, REFIT, FULL, REFERENCES = Models.__annotations__  # the names of the ensembles
 Named: TypeAlias = tuple[str, Ensemble | None]
 MORE = "other values differ"
 MAX_SHOWN = 240  # characters of a value, or of a reason
-NOT_DERIVED = (STUDY, DATA, EXECUTION, LOG, models.ENSEMBLE)  # or models, which are compared by themselves
+NOT_DERIVED = (STUDY, DATA, EXECUTION, LOG, models.ENSEMBLE)  # nor are models, which are compared separately
 
 Test: TypeAlias = pa.Table | TestRows | None
 
@@ -69,11 +69,11 @@ class Verification:
     """What a verification found.
 
     Attributes:
-        differences: everything that is not as it should be, one sentence each; empty if the run is verified.
+        differences: everything that is not as it should be, a sentence each; empty if the run is verified.
         recomputed: what was computed again, from the data or from the log.
         trusted: what was taken on trust, or not looked at.
-        unverified: what a claim rests on and could not be computed here, or comes out otherwise here under
-            other versions, one sentence each. A run with any is not verified, whatever else agrees.
+        unverified: what a claim rests on that could not be computed here, or comes out differently here under
+            other versions, a sentence each. A run with any is not verified, whatever else agrees.
         assumed: what figures rest on that was taken on trust, a phrase each.
     """
 
@@ -96,7 +96,7 @@ class Verification:
         return f"nothing contradicts the files; taken on trust: {', '.join(self.assumed)}"
 
     def note_other(self, sentences: Iterable[str], elsewhere: bool) -> None:
-        """Note what comes out otherwise than in the run; ``elsewhere``: other versions may be why."""
+        """Note what comes out differently from the run; ``elsewhere``: other versions may be why."""
         if elsewhere:
             why = "not verified here, where versions or processor are not those of the run"
             self.unverified.extend(f"{sentence}; {why}" for sentence in sentences)
@@ -105,7 +105,7 @@ class Verification:
 
     @contextmanager
     def note_errors(self, *passed: type[errors.CKCVError]) -> Iterator[None]:
-        """Note what is raised as a difference, or as what could not be verified; ``passed`` is raised."""
+        """Note errors as differences, or as what could not be verified; those of ``passed`` are raised."""
         try:
             yield
         except passed:
@@ -114,7 +114,7 @@ class Verification:
             self.unverified.append(str(error))
         except errors.CKCVError as error:
             self.differences.append(str(error))
-        except Exception as error:  # a stranger's models and learners may raise anything
+        except Exception as error:  # models and learners of strangers may raise anything
             self.unverified.append(cut(f"the verification ended with {type(error).__name__}: {error}"))
 
 
@@ -136,11 +136,11 @@ def verify(
         rerun: also run its study again, into a temporary folder, and compare the files.
         test: the rows on which the run measured its ensemble, as columns or as ``read_task`` returns them, to
             measure it again.
-        execution: backend, workers, cluster address of a run again.
-        listen, stop: of a run again, as for ``run_job``.
-        limit: seconds that it may take, looked at between fits; what is left is then not looked at.
+        execution: backend, workers, cluster address for the rerun.
+        listen, stop: for the rerun, as for ``run_job``.
+        limit: seconds that it may take, checked between fits; what is left is not looked at.
         say: called with a sentence about the cost before anything is fitted.
-        table: the file or named set that the run read, to make the salt again, with which all draws are made;
+        table: the file or named set that the run read, to make the salt of all draws again;
             it is read as the run read it.
 
     Raises:
@@ -153,7 +153,7 @@ def verify(
         folder.identity()
         raise StoreError(f"{str(out)!r} holds no finished run to verify{folder.suggest_folder()}")
     result = Verification()
-    passed = () if test is None and table is None else (InputError,)  # which is about what was given
+    passed = () if test is None and table is None else (InputError,)  # it is then about what was given
     with result.note_errors(*passed):
         result.differences.extend(map(plain, _check_digests(folder)))
         result.recomputed.append(f"the SHA-256 of {pluralize(len(folder.names()), 'file')}")
@@ -224,17 +224,17 @@ def _check_salt(task: Task, table: str | PathLike[str] | None, result: Verificat
 class _Refit(NamedTuple):
     name: str  # a phrase that names the models
     kinds: tuple[str, ...]  # the names of their ensembles in ``Models``
-    make: Callable[[], tuple[Ensemble | None, ...]]  # fits these ensembles, of F* some members
+    make: Callable[[], tuple[Ensemble | None, ...]]  # fits these ensembles; of F*, some members
 
 
 @dataclass(frozen=True)
 class _Remake:
-    """What a finished folder holds, made again; what differs is noted in ``result``."""
+    """What a finished folder holds, made again; differences are noted in ``result``."""
 
     folder: RunFolder
     problem: Problem
     result: Verification
-    seconds: float  # that it may take, looked at between fits
+    seconds: float  # that it may take, checked between fits
     began: float  # on the clock of ``monotonic``
     say: Callable[[str], object] | None  # as for ``verify``
 
@@ -255,7 +255,7 @@ class _Remake:
         return monotonic() - self.began > self.seconds
 
     def announce(self, fits: int) -> None:
-        """Say how many fits are made again at most, and how long as many took in the run."""
+        """Say how many fits are repeated at most, and how long that many took in the run."""
         expected = fits * self.execution["worker_seconds"] / max(1, self.execution["fits"])
         rows, columns = self.problem.task.X.shape
         if self.say is not None:
@@ -266,7 +266,7 @@ class _Remake:
             )
 
     def compare_run(self, test: Test) -> None:
-        """Compare the files of a study with a certification, and its models with fits again."""
+        """Compare the files of a study with a certification, and its models with new fits."""
         problem, result, (_, winner) = self.problem, self.result, self.folder.candidates(self.problem)
         fitted = models.read_models(self.folder.files, problem, winner.k)
         leader, table = self.queue.selection.winner, self.queue.candidates()
@@ -279,7 +279,7 @@ class _Remake:
             there = self.folder.hash_files(name for name in files if not name.endswith(".pkl"))
             made = certify(predictions, table, there)
             files[CERTIFICATE] = to_json(made.to_json())
-        except Exception as error:  # of a stranger's model, of any kind
+        except Exception as error:  # a stranger's model may raise anything
             says = f"judged rows and certificate cannot be made again: {type(error).__name__}: {error}"
             result.differences.append(cut(says, MAX_SHOWN))
         else:
@@ -328,7 +328,7 @@ class _Remake:
             result.assumed.append("the test errors of the best candidates of reported k")
 
     def compare_scores(self, test: Test) -> None:
-        """Compare the files of a study without a certification, and its models with fits again."""
+        """Compare the files of a study without a certification, and its models with new fits."""
         problem, result = self.problem, self.result
         if test is not None:
             raise InputError("test is for ckcv run: the scores of a procedure have no other rows")
@@ -350,7 +350,7 @@ class _Remake:
         result.recomputed.append(f"{', '.join(files)}, from the log, the table and the models")
 
     def _predict(self, scores: Scored) -> pa.Table | None:
-        """Return the predictions for the rows of each split, made again; those stored if time is over."""
+        """Return the predictions for the rows of each split, made again; the stored ones if time is up."""
         problem = self.problem
 
         def compute(units: list[Unit]) -> Iterator[HeldOut]:
@@ -379,7 +379,7 @@ class _Remake:
     def compare_models(
         self, models: Iterable[Named], fits: Sequence[_Refit], claimed: Collection[str]
     ) -> dict[tuple[str, int], Member]:
-        """Compare stored models with those that fits give; return those that differ, as computed.
+        """Compare stored models with those that new fits give; return those that differ, as computed here.
 
         ``claimed`` are the names of the ensembles that the claims speak of.
         """
@@ -411,7 +411,7 @@ class _Remake:
         return changed
 
     def trust_log(self) -> None:
-        """Note that the log, which is the search, is taken on trust."""
+        """Note that the log, that is the search, is taken on trust."""
         result, evaluations = self.result, pluralize(self.queue.progress().computed, "evaluation")
         result.trusted.append(f"the error counts in the log: {evaluations} (--rerun computes them again)")
         result.assumed.append(f"the results of {evaluations} (--rerun)")
@@ -460,7 +460,7 @@ class _Remake:
         result.recomputed.append("the whole study, run again into another folder: its files were compared")
 
     def _is_left_out(self, what: str, claimed: bool) -> bool:
-        """Return whether the time is over; if so, note what is not looked at, which a claim may rest on."""
+        """Return whether time is up; if so, note what is not looked at, as a claim may rest on it."""
         if self.over:
             says = f"not looked at within {self.seconds:,.0f} s (--limit): {what}"
             (self.result.unverified if claimed else self.result.trusted).append(says)
@@ -468,7 +468,7 @@ class _Remake:
 
 
 def _list_fits(problem: Problem, leader: Leader, table: pa.Table) -> Iterator[_Refit]:
-    """Yield the fits of the models of a run, those of F* last; ``table`` has its candidates."""
+    """Yield the fits of the models of a run, those of F* last; ``table`` holds its candidates."""
     if problem.held is not None:
         yield _Refit("models refit and full", (REFIT, FULL), partial(one_model, problem, leader))
     if problem.references:
@@ -486,7 +486,7 @@ def _name_model(kind: str, split: int) -> str:
 
 
 def _number_members(ensembles: Iterable[Named]) -> dict[tuple[str, int], Member]:
-    """Return the members of ensembles by the name of theirs and their split."""
+    """Return the members of ensembles by the ensemble's name and the split."""
     known = ((kind, ensemble.members) for kind, ensemble in ensembles if ensemble is not None)
     return {(kind, member.split): member for kind, members in known for member in members}
 
@@ -503,7 +503,7 @@ def _show_last(error: Exception) -> str:
 
 
 def _compare_file(folder: RunFolder, name: str, made: bytes, left_out: str = "") -> Iterator[str]:
-    """Yield where a file has other values than what was made again, a sentence for each part but one.
+    """Yield a sentence on each part of a file, but one, whose values differ from those made again.
 
     What is neither JSON nor Parquet has to be equal in every bit.
     """
@@ -552,7 +552,7 @@ def _compare_member(problem: Problem, stored: Member, computed: Member) -> str:
         return "" if known == again else f"its k or its counts are not those of the log: it {errors}"
     try:
         before, after = (Ensemble((member,)).alone(X).label for member in (stored, computed))
-    except Exception as error:  # of a stranger's model, of any kind
+    except Exception as error:  # a stranger's model may raise anything
         says = f"it cannot predict the rows of the table: {type(error).__name__}: {error}"
         return cut(says, MAX_SHOWN)
     if not problem.task.classes:
@@ -564,7 +564,7 @@ def _compare_member(problem: Problem, stored: Member, computed: Member) -> str:
 
 
 def _compare_records(log: Ledger, again: Ledger) -> Iterator[str]:
-    """Yield a sentence if records that both ledgers have differ by more than rounding."""
+    """Yield a sentence if records in both ledgers differ by more than rounding."""
     logged, made = log.records(), again.records()
     keys = list(KEY)
     _, at, there = np.intersect1d(logged[keys], made[keys], assume_unique=True, return_indices=True)

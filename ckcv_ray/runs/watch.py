@@ -1,11 +1,11 @@
 """Watch a finished run after deployment: append live rows with their labels, and say whether it still holds.
 
-Nothing is fitted. Rows that have no prediction yet are classified by the rule whose error is certified; else
-the predictions that were made before are taken as they are given.
+Nothing is fitted. Rows without a prediction are classified by the rule whose error is certified; otherwise
+the predictions that were made before are taken as given.
 
-Every quantity that is watched, the error and the error on each class, has a share of delta that is fixed
-before the stream. So with probability 1 - delta all limits of a stream hold, at all times; and an alarm is
-ever raised although all that is certified still holds with probability at most delta.
+Each quantity watched, the error and the error on each class, has a share of delta that is fixed before the
+stream. So with probability 1 - delta all limits of a stream hold, at all times; and the probability that an
+alarm is ever raised although all that is certified still holds is at most delta.
 """
 
 from collections.abc import Iterator
@@ -56,8 +56,8 @@ class Watched:
     """A quantity that is watched."""
 
     label: Label | None  # of the class whose error it is; None for the error on all rows
-    bound: float | None  # what is certified of it, an upper bound; None if nothing is
-    prior: Prior  # of the limits
+    bound: float | None  # the upper bound certified for it; None if none is
+    prior: Prior  # the prior of its limits
     delta: float  # its share of the delta of the stream
 
 
@@ -67,13 +67,13 @@ class Finding:
 
     watched: Watched  # the quantity
     units: int  # rows, or groups, with a label
-    errors: float  # how many of them are wrong; of groups the sum of their shares of wrong rows
-    limits: Limits  # of its rate, which hold at all times together with probability 1 - delta
+    errors: float  # how many of them are wrong; for groups, the sum of their shares of wrong rows
+    limits: Limits  # limits of its rate, which hold at all times at once with probability 1 - delta
     state: str  # "holds", "unknown", "alarm", or "not_certified"
-    evidence: float  # ln of the largest value of the alarm process, which alarms at ln(1 / delta)
+    evidence: float  # ln of the largest value of the alarm process, which raises an alarm at ln(1 / delta)
     # number of the batch, from 1, at whose end the alarm was raised; None without one
     alarm_batch: int | None
-    # how many more units a decision is expected to take at the rate so far; None if it has been made, or is
+    # how many more units a decision is expected to take at the rate so far; None if it has been made or is
     # out of sight
     more: int | None
 
@@ -100,7 +100,7 @@ class Finding:
         }
 
     def describe(self, unit: str) -> list[str]:
-        """Return what was measured, and whether what is certified holds, a line each.
+        """Return what was measured, and whether what is certified holds, one line each.
 
         Args:
             unit: "row" or "group".
@@ -139,7 +139,7 @@ def judge_losses(watched: Watched, losses: Values, batches: NDArray[np.intp]) ->
 
     Args:
         watched: the quantity.
-        losses: those that are its own, in [0, 1], batch after batch, (n,).
+        losses: the quantity's losses in [0, 1], batch by batch, (n,).
         batches: the numbers of their batches, from 0, ascending, (n,).
     """
     errors, units, delta, bound = fsum(losses), len(losses), watched.delta, watched.bound
@@ -174,19 +174,19 @@ CONDITIONS = (
 
 @dataclass(frozen=True)
 class WatchedRun:
-    """A watched run, as its stream says.
+    """A watched run, and what its stream says.
 
     Attributes:
-        run_id: of the run.
+        run_id: that of the run.
         stream: the file of the stream.
         by: a phrase that names what classifies the rows.
         unit: "row" or "group".
-        delta: probability with which anything that is found may ever be false.
+        delta: probability with which any finding may ever be false.
         rows: rows of the stream.
         added: how many of them are new.
         head: the last digest of the stream; "" if it has not begun.
-        findings: of the error, and of the error on each class.
-        notes: what to know of the new rows, one sentence each.
+        findings: about the error, and the error on each class.
+        notes: what to know about the new rows, one sentence each.
     """
 
     run_id: str
@@ -202,17 +202,17 @@ class WatchedRun:
 
     @property
     def alarm(self) -> bool:
-        """Whether something is proven to be worse than certified."""
+        """Whether any quantity is proven worse than certified."""
         return any(finding.state == ALARM for finding in self.findings)
 
     def to_json(self) -> dict[str, object]:
-        """Return it as JSON values."""
+        """Return the watched run as JSON values."""
         findings = [finding.to_json() for finding in self.findings]
         said = {"notes": list(self.notes), "conditions": list(CONDITIONS), "alarm": self.alarm}
         return {**vars(self), "head": self.head or None, "findings": findings, **said}
 
     def summary(self) -> str:
-        """Return it for people."""
+        """Return the watched run as text."""
         return "\n".join(
             [
                 f"run {self.run_id}, by {self.by}",
@@ -242,17 +242,17 @@ def watch(
         out: the run folder.
         rows: a table of live rows; None to look at the stream alone, which writes nothing.
         identifier: the column that names the rows.
-        prediction: that of what was predicted; made here if there is no such column.
-        label: that of the true label; None for the name of the target.
+        prediction: the column of predictions, which are made here if there is none.
+        label: the column of true labels; None for the name of the target.
         by: the rule that classified them, as for ``Result.rule``; "auto" for that of the stream, or for what
             ``ckcv predict`` does without options.
-        delta: probability with which anything that is said may ever be false; None for that of the stream, or
+        delta: probability with which anything said may ever be false; None for that of the stream, or
             of the certificate. It is fixed with the first rows.
         stream: file of the stream, outside of run folders; None for the one in the run folder.
 
     Raises:
         InputError: rows cannot be appended, or nothing is certified of the rule.
-        StoreError: there is no finished run, the stream is damaged, was edited, or watches something else.
+        StoreError: there is no finished run, the stream is damaged, was edited or watches something else.
     """
     result = load_run(out)
     if not result.task.classes:
@@ -277,7 +277,7 @@ def watch(
         lock.acquire()
         try:
             found = pieces.write_stream(files, name, found or pieces.begin_stream(header), live)
-            if inside:  # then the manifest lists it
+            if inside:  # the manifest then lists it
                 folder.list_stream()
         finally:
             lock.release()
@@ -290,7 +290,7 @@ def watch(
 def _make_header(
     result: Certified, folder: RunFolder, found: Stream | None, by: str, delta: float | None, file: str | Path
 ) -> Header:
-    """Return what the stream watches: what it was begun with, or what is asked for."""
+    """Return what the stream watches: what it began with, or what is requested."""
     certificate = folder.sha256(CERTIFICATE)
     if found is None:
         level = result.study.delta if delta is None else delta
@@ -315,12 +315,12 @@ def _make_header(
 
 
 def list_watched(result: Certified, rule: Rule, delta: float) -> tuple[Watched, ...]:
-    """Return what is watched of a rule, with its share of delta: the error, and the error on each class.
+    """Return what is watched for a rule, with its share of delta: the error, and the error on each class.
 
-    With groups, whose rows are related, only the error is.
+    With groups, whose rows are related, only the error is watched.
 
     Raises:
-        InputError: nothing is certified of the error of the rule, on all rows or on a class.
+        InputError: nothing is certified about the rule's error, on all rows or on a class.
     """
     bound = bound_error(result.claims, rule)
     labels = result.task.classes if result.task.units.independent else ()
@@ -412,11 +412,11 @@ def _read_names(table: pa.Table, column: str) -> list[str]:
 def _read_predictions(
     result: Certified, rule: Rule, table: pa.Table, read: NewRows | None, name: str
 ) -> tuple[Classes, list[str]]:
-    """Return the predicted classes, and a sentence if they are made here, or are not those of the rule."""
+    """Return the predicted classes, and a sentence if they are made here or are not the rule's."""
     task = result.task
     if name in table.column_names:
         given, notes = read_predicted(task, table, name), list[str]()
-        # whether they are those of the rule, if it draws nothing and features are there
+        # whether they are the rule's, if it draws nothing and the features are there
         if rule.name != "random" and read is not None:
             again = rule.predict(result.models, read.X[~read.bad]).label
             if differing := int(np.sum(again != given[~read.bad])):
@@ -458,7 +458,7 @@ def _note_known(result: Certified, read: NewRows) -> Iterator[str]:
 def _judge_rows(
     result: Certified, watched: tuple[Watched, ...], rows: tuple[LiveRow, ...], file: str | Path
 ) -> tuple[Finding, ...]:
-    # 1, 1.0 and True are equal in Python, and not as labels
+    # 1, 1.0 and True are equal in Python, but not as labels
     numbers = {(type(label), label): number for number, label in enumerate(result.task.classes)}
     labels, given = [row.label for row in rows], [row.prediction for row in rows]
     try:
@@ -469,7 +469,7 @@ def _judge_rows(
         raise StoreError(f"{file} is damaged: {unknown.args[0][1]!r} is no class of the run") from None
     wrong = (truth != predicted).astype(np.float64)
     losses, batches = wrong, np.array([row.batch for row in rows], np.intp)
-    if not result.task.units.independent:  # their means, in order of arrival
+    if not result.task.units.independent:  # groups' means, in order of arrival
         group = pa.array([row.unit for row in rows], pa.string()).dictionary_encode().indices.to_numpy()
         losses, batches = average_by_group(wrong, group), average_by_group(batches, group).astype(np.intp)
     of_class = [np.ones(len(losses), np.bool_), *(truth == c for c in range(len(watched) - 1))]
