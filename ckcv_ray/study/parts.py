@@ -1,4 +1,4 @@
-"""Parts of a study as frozen values: searches, by which settings are selected, and certifications.
+"""Parts of a study as frozen values: searches, which select settings, and certifications.
 
 Certifications are sources of claims, with conditions on what is proven; the proofs are in ``claims``.
 
@@ -55,14 +55,14 @@ class Search(HasOptions):
     """
 
     name: ClassVar[str]
-    exhaustive = False  # an option where it can be chosen
+    exhaustive = False  # an option where there is a choice
 
     report_k: tuple[int, ...] = option(
         (), partial(validation.folds, least=0), "Values of k whose own best is reported too, such as 5,10."
     )
 
     def resolve(self, units: int, settings: int, sizes: int, n_splits: int) -> "Search":
-        """Return the search that this one stands for, given the numbers of what is searched: itself."""
+        """Return the search that this one stands for, given how much is searched: itself."""
         return self
 
 
@@ -83,14 +83,14 @@ class Race(Search):
 class Budget(Search):
     """Minimise a criterion within a number of evaluations, in rounds with ever fewer candidates.
 
-    Early rounds compare all settings at one fold size, on few splits and where necessary on a part of the
-    rows; then those that are left are compared at several fold sizes; the last round is a race among the few
-    that look best, on all splits. What a round computes depends on the complete results of the rounds before
-    alone. The answer is not that of ``Race``: candidates may be left of which it is not known whether they
-    are better. They are counted, and what is proven about the winner holds in any case.
+    Early rounds compare all settings at one fold size, on few splits and where necessary on part of the rows;
+    those that are left are then compared at several fold sizes; the last round is a race, on all splits, of
+    the few that look best. What a round computes depends only on the complete results of the rounds before.
+    The answer is not that of ``Race``: candidates may be left of which it is unknown whether they are better.
+    They are counted, and what is proven about the winner holds in any case.
 
     Attributes:
-        report_k: as of ``Search``; these values take part in every round.
+        report_k: as in ``Search``; these values take part in every round.
         effort: evaluations that may be computed; None for the default. It may be raised in a run folder.
         keep: share of the settings that each early round keeps, in (0, 1).
         survivors: number of settings at which the early rounds end.
@@ -111,7 +111,7 @@ class Budget(Search):
     )
 
     def resolve(self, units: int, settings: int, sizes: int, n_splits: int) -> "Budget":
-        """Return it with the effort that the default stands for."""
+        """Return the search with the effort that the default stands for."""
         default = EFFORT_PER_SETTING * settings + EFFORT_PER_SPLIT * n_splits
         return self if self.effort is not None else replace(self, effort=default)
 
@@ -121,8 +121,8 @@ class Auto(Search):
     """The search that suits the number of units and of candidates: exact where that is cheap.
 
     Attributes:
-        exhaustive: compute every evaluation: then it is a race.
-        effort: evaluations that may be computed: then it is a budget; None for what suits.
+        exhaustive: compute every evaluation, which makes it a race.
+        effort: evaluations that may be computed, which makes it a budget; None for what suits.
     """
 
     name: ClassVar[str] = "auto"
@@ -142,7 +142,7 @@ class Auto(Search):
 
         Args:
             units: number of rows, or groups, to learn from.
-            settings, sizes: numbers of settings and of fold sizes, whose product is that of the candidates.
+            settings, sizes: numbers of settings and of fold sizes, whose product is the number of candidates.
             n_splits: largest number of splits of a fold size.
         """
         cheap = float(units) ** 3 * settings * sizes <= RACE_WORK
@@ -160,8 +160,8 @@ class Condition(NamedTuple):
     """A condition on what is proven.
 
     Attributes:
-        name: of a claim, or "error", that of the first one.
-        value: the least or the largest allowed, in (0, 1); of numbers positive, in units of the target.
+        name: of a claim; "error" for that of the first one.
+        value: the least or the largest allowed, in (0, 1); for numbers, positive and in units of the target.
     """
 
     name: str
@@ -172,14 +172,14 @@ class Condition(NamedTuple):
 
     @property
     def kind(self) -> type[Declared]:
-        """The class of the quantity that it is about."""
+        """The class of the quantity that the condition is about."""
         kind = find_quantity(self.name)
         assert kind is not None
         return kind
 
 
 def parse_condition(option: str, text: str, known: Collection[str] = ()) -> Condition:
-    """Parse a condition such as "sensitivity>=0.9", "sensitivity:0.9", or of numbers "clipped<=20".
+    """Parse a condition such as "sensitivity>=0.9", "sensitivity:0.9", or for numbers "clipped<=20".
 
     Args:
         option: of the study, for messages.
@@ -187,7 +187,7 @@ def parse_condition(option: str, text: str, known: Collection[str] = ()) -> Cond
         known: the names that are allowed, for messages; empty for all.
 
     Raises:
-        InputError: it is none, or is on the wrong side: an error is at most, all else at least a value.
+        InputError: it is not one, or has the wrong side: errors are at most a value, all else at least.
     """
     found = CONDITION_FORM.fullmatch(text)
     name, sign, value = found.groups() if found else (text.strip(), "", "")
@@ -222,7 +222,7 @@ HOLDOUT_BOUNDS = ("clopper_pearson", "stevens")
 CLAIMS = ("refit", "vote")
 MAX_HALVED_ROWS = 400  # up to here, auto holds out half of the rows
 AUTO, HALF, THIRD = "auto", 0.5, 0.33
-MIN_HELD_OUT = 10  # rows, or groups: fewer prove nothing of use
+MIN_HELD_OUT = 10  # rows, or groups: fewer prove nothing useful
 
 
 class Where(NamedTuple):
@@ -241,7 +241,7 @@ class Certification(HasOptions):
 
     Attributes:
         name: short name.
-        claim, positive, accept, require, subgroups, answer, holdout_where: what it is asked for, as of
+        claim, positive, accept, require, subgroups, answer, holdout_where: what is requested of it, as in
             ``Holdout``; by default nothing.
     """
 
@@ -276,13 +276,13 @@ class Certification(HasOptions):
 
     @cached_property
     def quantities(self) -> dict[str, Declared]:
-        """The quantities among the claims, by their names; the other names are of rules."""
+        """The quantities among the claims, by name; the other names are those of rules."""
         named = {name: parse_quantity(name) for name in self.claim}
         return {name: quantity for name, quantity in named.items() if quantity is not None}
 
     @property
     def n_shares(self) -> int:
-        """Among how many delta is shared: each rule, the quantities as they are declared, all subgroups."""
+        """How many share delta: each rule, the quantities as they declare, and all subgroups as one."""
         quantities = self.quantities
         shares = {quantities[name].share or name if name in quantities else name for name in self.claim}
         return len(shares) + bool(self.subgroups)
@@ -294,7 +294,7 @@ class Certification(HasOptions):
 
     @property
     def weighs_rows(self) -> bool:
-        """Whether an error by the weights of rows is claimed."""
+        """Whether an error weighted by the weights of rows is claimed."""
         return any(quantity.weighs for quantity in self.quantities.values())
 
     @property
@@ -314,7 +314,7 @@ class Certification(HasOptions):
 
     @property
     def answering(self) -> Condition | None:
-        """The condition on the error of the rows that are answered; None if all rows are."""
+        """The condition on the error of the rows that are answered; None if all are."""
         return parse_condition("answer", self.answer) if self.answer else None
 
     @property
@@ -397,9 +397,9 @@ def _where(name: str, value: Any) -> str:
 
 
 def _complete_claims(claims: tuple[str, ...], required: Condition | None, answer: str) -> tuple[str, ...]:
-    """Return claims with what is required, the recalls that others are made of, and those of rows answered.
+    """Return claims, adding what is required, recalls that others are made of, and those on answered rows.
 
-    With a cut-off and no other claim named, nothing but what is proven at the cut-off is claimed.
+    With a cut-off and no other claim named, only what is proven at the cut-off is claimed.
     """
     kinds = {name: find_quantity(name) for name in claims}
     about = [name for name, kind in kinds.items() if kind is not None and kind.answers]
@@ -431,44 +431,44 @@ CLAIM_HELP = (
 
 @dataclass(frozen=True)
 class Holdout(Certification):
-    """Certification on a share of the rows held out from selecting and fitting.
+    """Certification on a share of the rows, held out from selection and fitting.
 
     Attributes:
-        holdout_share: that share, in (0, 1); "auto": half of up to 400 rows, or groups, and a third of more.
+        holdout_share: that share, in (0, 1); "auto": half of up to 400 rows, or groups; a third of more.
         claim: what these rows certify. Rules, by their error: "refit" (one model at the selected setting,
             fitted on all other rows), "vote" (the majority of F*).
             Quantities of the first rule named, or of "refit": "sensitivity", "specificity" (two classes),
-            "recall" (of every class), "auc" (two classes); where the positive class has a stated share,
+            "recall" (of every class), "auc" (two classes); at a stated share of the positive class,
             "ppv:0.02", "npv:0.02", "net_benefit:0.02:0.1" (with the probability from which on a row is worth
             flagging), which follow from the recalls. "better:svm": that it errs less often than one model of
             another learner of the study, at that learner's own best setting, fitted on the same rows as
             "refit". "weighted_error:4": the error where patterns occur in proportion to the weights of the
-            task, of which none is ever above 4. delta is shared equally among the rules, the recalls
-            together, the AUC, each weighted error, and the comparisons. Of numbers: the rules, by their
-            clipped error, without "vote"; and "within:0.9", how far off at most nine in ten new rows are,
+            task, none of which is ever above 4. delta is shared equally among the rules, the recalls
+            together, the AUC, each weighted error, and the comparisons. For numbers: the rules, by their
+            clipped error, without "vote"; and "within:0.9", how far off nine in ten new rows are at most,
             each with a share of its own.
-        positive: label of the class that sensitivity and the ROC curve are of; None for the second, sorted.
+        positive: label of the class that sensitivity and the ROC curve are for; None for the second, sorted.
         require: condition such as "sensitivity>=0.9" or "specificity>=0.95", for which the cut-off of the
             scores is chosen on the rows held out, with its guarantee; the recalls are those at this cut-off.
             Without other claims they are all that is claimed. Or a predictive value such as "ppv:0.02>=0.3",
-            at the prevalence 0.02, or "npv:0.02>=0.99", for which cut-offs that are fixed on the other rows
+            at the prevalence 0.02, or "npv:0.02>=0.99", for which cut-offs fixed on the other rows
             are tested in a fixed sequence; it has half of the delta of the recalls. "" for the learner's own
             cut-off.
         accept: conditions such as "specificity>=0.6" on what is proven, without which the result is not
-            accepted; of numbers, in units of the target, "clipped<=20" on the mean error, and
+            accepted; for numbers, in units of the target, "clipped<=20" on the mean error, and
             "within:0.9<=30".
         subgroups: columns such as "sex" or "age:4", whose groups of rows are certified as well: their error,
-            and their recalls; of numbers to predict, their mean error. Of a column of numbers the groups are
-            bins of about equal numbers of learning rows, by default ``USUAL_BINS``. All of them together have
-            an equal share of delta.
+            and their recalls; with numbers to predict, their mean error. For a column of numbers, the groups
+            are bins of about equal numbers of learning rows, by default ``USUAL_BINS``. All subgroups
+            together have an equal share of delta.
         holdout_bound: the bound on what is counted on these rows: "clopper_pearson", or "stevens", which is
-            closer, by the positions of the wrong rows in the order of the draw.
-        answer: condition such as "error<=0.05" on the rows that are answered: those of the greatest
+            tighter, as it uses the positions of the wrong rows in the order of the draw.
+        answer: condition such as "error<=0.05" on the rows that are answered: those with the greatest
             confidence, from a threshold on that is tested on the rows held out. Adds the claims
             "answered_error" and "answered_share", with one share of delta; alone they have all of it if
             ``claim`` names one of them. "" to answer all rows.
-        holdout_where: condition on a column, such as "site=B", "role=test", or of times and numbers
-            "date>=2025-01-01", by which rows are held out instead of drawn. It is named before anything of
+        holdout_where: condition on a column, such as "site=B", "role=test", or for times and numbers
+            "date>=2025-01-01", by which rows are held out instead of drawn. It is named before anything about
             them is seen. The column is not learned from unless it is named among the features.
 
     Raises:
@@ -526,7 +526,7 @@ class Holdout(Certification):
                 )
 
     def canonical(self, n: int) -> Self:
-        """Return it with the share that "auto" stands for."""
+        """Return the certification with the share that "auto" stands for."""
         if self.holdout_share != AUTO or self.holdout_where:
             return self
         return replace(self, holdout_share=HALF if n <= MAX_HALVED_ROWS else THIRD)

@@ -1,11 +1,11 @@
 """Problems: a study applied to a task and checked once, the only place where the two are combined.
 
-The scores of one split, from what its models give for the scored rows.
+Also here: the scores of one split, from what its models predict for the scored rows.
 
-What the parts of a study need of each other and of a task is refused where it is lacking, in a sentence that
-says what it is for. Models of numbers are compared by a bound on the mean absolute error, of which at most a
-clip counts: without one a single row that is very far off could outweigh all others, and nothing could be
-proven.
+Where the parts of a study lack what they need of each other or of a task, the study is refused, in a sentence
+that says what it is needed for. Models of numbers are compared by a bound on the mean absolute error, each
+error counting at most a clip: without one, a single row that is very far off could outweigh all others, and
+nothing could be proven.
 """
 
 import hashlib
@@ -42,7 +42,7 @@ from ckcv_ray.validation import Index, Numbers, Rows, expect
 VOTE = CLAIMS[-1]
 SAME_SCORE = "constant"  # the learner whose score is the same for every row
 LEAVE_OUT = "leave it out"
-OUTPUTS = {  # what a score is computed from, as it is called
+OUTPUTS = {  # what a score is computed from, in words
     Output.PROBABILITY: "probabilities",
     Output.RANK: "scores that order the rows",
     Output.RANKS: "a score for each of several classes",
@@ -51,10 +51,10 @@ ScoreTotals = NDArray[np.float64]
 
 
 class Scoring:
-    """The scores of one split, as a measure: of each the score itself, and then its sums.
+    """The scores of one split, as a measure: for each score its value, and then its sums.
 
     Attributes:
-        scores: what is asked for.
+        scores: the scores requested.
         X, y: the rows to score, (rows, d) and (rows,).
         n_classes: number of classes of the task.
     """
@@ -74,7 +74,7 @@ class Scoring:
         return sum(score.width(n_classes) for score in self.scores)
 
     def of(self, fits: Fits, length: int) -> ScoreTotals:
-        """Return the totals of each fit, (length, columns); labels may come from work that is shared."""
+        """Return the totals of each fit, (length, columns); labels may come from shared work."""
         if self.needs == {Output.LABEL}:
             return np.asarray(fits.totals(self), np.float64)
         models = map(fits.model, range(length))
@@ -97,8 +97,8 @@ class Scoring:
 
 
 OUTER, INNER, PERMUTED = 0, 1, 1  # positions of the fold sizes without a certification
-SCREENED_K = 5  # the fold size at which a budget compares settings is that nearest to it
-MIN_SCREEN = 200  # units to which training and select sets are halved at most
+SCREENED_K = 5  # a budget compares settings at the fold size nearest to this one
+MIN_SCREEN = 200  # units below which training and select sets are not halved
 Costs = NDArray[np.float64]
 
 
@@ -126,11 +126,11 @@ class Problem:
     units; splits and held-out rows are given as rows.
 
     Without a certification there are one or two fold sizes: splits of all rows have numbers below
-    ``sizes[OUTER].n_splits``, and those inside their training sets follow each other, outer split by outer
+    ``sizes[OUTER].n_splits``, and those inside their training sets follow one another, outer split by outer
     split, below ``sizes[INNER].n_splits``.
 
-    With permutations, which go with no selection, the splits of all rows are scored again with each, one
-    permutation after the other: below ``sizes[PERMUTED].n_splits``.
+    With permutations, which exclude a selection, the splits of all rows are scored again for each
+    permutation, one after the other: below ``sizes[PERMUTED].n_splits``.
 
     Attributes:
         asked: the study, of either kind, in canonical form for these rows.
@@ -140,7 +140,7 @@ class Problem:
         sizes: fold sizes in units, the largest first; without a certification the largest sets that splits
             fit on and score.
         run_id: identifier of study and data.
-        scores: what is measured without a certification, of which the last may only select; else none.
+        scores: what is measured without a certification; the last may only select. Else none.
     """
 
     asked: AnyStudy
@@ -188,13 +188,13 @@ class Problem:
 
     @property
     def study(self) -> Study:
-        """The study, where it has a certification."""
+        """The study, if it has a certification."""
         assert isinstance(self.asked, Study)
         return self.asked
 
     @property
     def procedure(self) -> Procedure:
-        """The study, where it has scores."""
+        """The study, if it has scores."""
         assert isinstance(self.asked, Procedure)
         return self.asked
 
@@ -208,7 +208,7 @@ class Problem:
         """Return the problem with its targets permuted, within groups if there are any.
 
         As in scikit-learn's ``permutation_test_score``, the splits are those of the permuted targets: the
-        same, unless they depend on them.
+        same, unless they depend on the targets.
         """
         task, draws = self.task, self.draws.at(*PERMUTATIONS)
         groups = next(iter(task.units.columns.values()), None)
@@ -242,18 +242,18 @@ class Problem:
 
     @property
     def clip(self) -> float | None:
-        """The error from which on predicted numbers are all as wrong; None with classes, and with scores."""
+        """The error from which on predicted numbers are all equally wrong; None with classes or scores."""
         criterion = None if self.scores else self.study.criterion
         return criterion.limit if isinstance(criterion, MeanClippedError) else None
 
     @property
     def score(self) -> str:
-        """Name of the score that is the mean of the losses of rows, of a study with a certification."""
+        """Name of the score that is the mean of the losses of rows, in a study with a certification."""
         return "zero_one" if self.clip is None else f"{measures.CLIPPED}{self.clip!r}"
 
     @property
     def has_losses(self) -> bool:
-        """Whether a model's total is no count of rows: with groups, and with numbers and a certification."""
+        """Whether a model's total is not a count of rows: with groups, or numbers and a certification."""
         return self.clip is not None or not self.task.units.independent
 
     def make_measure(self, rows: Index) -> Measure:
@@ -265,7 +265,7 @@ class Problem:
     def compute_totals(self, fits: Fits, measure: Measure, length: int) -> Numbers:
         """Return the totals of each fit, (length, ``n_totals``).
 
-        Scores ask the models, where labels do not say all.
+        Scores ask the models where labels are not enough.
         """
         return measure.of(fits, length) if isinstance(measure, Scoring) else fits.totals(measure)
 
@@ -283,25 +283,25 @@ class Problem:
 
     @property
     def total_type(self) -> type[np.number]:
-        """Type of a total: sums of losses take 64 bits, and scores are no counts."""
+        """Type of a total: sums of losses take 64 bits, and scores are not counts."""
         if self.scores:
             return np.float64
         return np.int64 if self.has_losses else np.int32
 
     @property
     def positive(self) -> int:
-        """Number of the class that sensitivity is about: of two the second, unless the study names one."""
+        """Number of the class that sensitivity is about: the second of two, unless the study names one."""
         named = None if self.scores else self.certification.positive
         return 1 if named is None else measures.find_class("positive", named, self.task.classes)
 
     @property
     def certification(self) -> Certification:
-        """What produces claims, where something does."""
+        """The source of claims, if there is one."""
         return self.study.certification
 
     @property
     def required(self) -> Condition | None:
-        """The condition that a cut-off of the scores is chosen for, if one is."""
+        """The condition that a cut-off of the scores is chosen for, if there is one."""
         return self.certification.required
 
     @property
@@ -320,7 +320,7 @@ class Problem:
 
     @property
     def references(self) -> tuple[int, ...]:
-        """Positions of the learners that claims compare the winner with, whose own best is to be known."""
+        """Positions of the learners that claims compare the winner with, whose own best has to be known."""
         return tuple(map(list(self.learners).index, self.certification.references))
 
     def find_estimate_rows(self, k: int, split: int) -> Index:
@@ -330,8 +330,8 @@ class Problem:
     def units(self, stage: Stage, size: int) -> UnitCounts:
         """Return the units that every split of a fold size scores, as the criterion counts them.
 
-        They are the number of rows in a scored set, or if the criterion is ``by_class`` those of each class,
-        (n_splits, n_classes), for which the splits are drawn the first time.
+        They are the number of rows in a scored set or, if the criterion is ``by_class``, those of each class,
+        (n_splits, n_classes); for these the splits are drawn on first use.
         """
         if not self.criterion.by_class:
             return self.folds[size].n_select
@@ -354,7 +354,7 @@ class Problem:
 
     @cached_property
     def screens(self) -> tuple[FoldSize, ...]:
-        """The fold size ``screened`` on parts of its rows, each with half the training units of the last.
+        """The fold size ``screened`` on parts of its rows, each with half the training units of the previous.
 
         Their positions follow those of ``sizes``. There are none without a budget, or if units are few.
         """
@@ -392,7 +392,7 @@ class Problem:
     def split(self, size: int, number: int) -> Split:
         """Return the rows of split ``number`` of the fold size at position ``size``.
 
-        If a column divides the rows, those are not fitted on whose group has rows that are scored.
+        If a column divides the rows, rows whose group has scored rows are not fitted on.
         """
         split, groups = Split(*map(self.task.divided.rows, self._divide(size, number))), self.task.row_units
         if not self.task.split_by.column or self.task.units.independent:
@@ -408,7 +408,7 @@ class Problem:
 
     @cached_property
     def starts(self) -> Index:
-        """Number of the first split inside each outer one, and last of all; 0 without any."""
+        """Number of the first split inside each outer one, and lastly of all of them; 0 without any."""
         inner, n = self.asked.resampling.inner, self.sizes[OUTER].n_splits
         if inner is None:
             return np.zeros(n + 1, np.intp)
@@ -434,7 +434,7 @@ class Problem:
         return None if self.held is None else self.every_row.take_test_rows(self.held)
 
     def order_held_units(self) -> Index:
-        """Return the positions of the units held out, among these by their numbers, in the order drawn.
+        """Return the positions of the units held out, among these as sorted by number, in the order drawn.
 
         Where a condition holds them out, that is the order of their numbers.
         """
@@ -463,7 +463,7 @@ class Problem:
     def least_effort(self) -> int:
         """The least effort of a search within a budget: to compare all settings and complete a candidate.
 
-        What pays for every evaluation is enough.
+        An effort that pays for every evaluation is enough.
         """
         search = self.budget
         assert search is not None
@@ -474,7 +474,7 @@ class Problem:
         return min(least, self.n_evaluations)
 
     def check_effort(self) -> None:
-        """Raise InputError if a budget is below the least that selects one candidate, and say how much is."""
+        """Raise InputError if a budget is below the least that selects one candidate, naming it."""
         search = self.budget
         if search is None or search.effort is None or search.effort >= self.least_effort:
             return
@@ -512,7 +512,7 @@ class Problem:
 
     @cached_property
     def learners(self) -> Mapping[str, Learner]:
-        """The learners that are compared, by label: of equals the first wins."""
+        """The learners that are compared, by label: of equal ones the first wins."""
         return self.asked.learner.by_label
 
     @cached_property
@@ -532,7 +532,7 @@ class Problem:
         return number, list(self.learners.values())[number]
 
     def most_rows_in(self, units: int) -> int:
-        """Return the largest number of rows that this many units can have, of which some may be repeats."""
+        """Return the largest number of rows that this many units can have, some of which may be repeats."""
         times, rest = divmod(units, self.task.divided.n_units)
         return times * self.task.n + int(self._largest[rest])
 
@@ -560,7 +560,7 @@ class Problem:
         return np.asarray(self.cost(stage, size) * np.bincount(learners, fits, len(self.learners)))
 
     def cost_of_unit(self, unit: Unit) -> Costs:
-        """Return the cost of the steps of a unit that are scored, by each learner, (n_learners,)."""
+        """Return the cost of a unit's scored steps by each learner, (n_learners,)."""
         if len(self.learners) == 1:  # a batch has hundreds of units
             return self.cost(unit.stage, unit.size) * unit.evaluations
         paths, scored = zip(*((path, n - unit.first(n)) for path, n in unit.paths), strict=True)
@@ -578,7 +578,7 @@ class Problem:
         return {}
 
     def _check_rows(self) -> None:
-        """Raise InputError if a split has no training rows, or is not sure to have those of a learner.
+        """Raise InputError if a split has no training rows, or may lack those that a learner needs.
 
         How many are left out to balance classes depends on the split: about as many as of all rows.
         """
@@ -598,7 +598,7 @@ class Problem:
             each.learner.check_rows(int(min(1.0, each.share) * fewest))
 
     def _divide(self, size: int, number: int) -> Split:
-        """Return a split in units; a screen has the first of a split's units in an order of their own."""
+        """Return a split in units; a screen has the first of the split's units in its own order."""
         draws, inner = self.draws, self.asked.resampling.inner
         if not self.scores and size >= len(self.sizes):
             whole, fold = self._divide(self.screened, number), self.folds[size]
@@ -646,7 +646,7 @@ def _canonicalize_scored(study: Procedure, task: Task) -> tuple[Procedure, tuple
     selects = study.select_by is not None or study.choose != ""
     learner = study.learner
     if not selects:
-        # As many columns as their kinds say: an encoder's depend on the rows that it is fitted to.
+        # As many columns as their kinds say: an encoder's number depends on the rows it is fitted to.
         X = task.X if task.schema.plain else expand_dates(task.X, task.schema)
         learner = learner.usual(replace(task, X=X))
     study = study.with_learner(learner.canonical(numbers))
@@ -682,7 +682,7 @@ def find_held_out(study: Study, task: Task) -> Index | None:
     """Return the units, rows or groups, that a study holds out, ascending; None if there are none.
 
     Raises:
-        InputError: a condition is met by no row, by all, or by some rows of a group alone.
+        InputError: a condition is met by no row, by all, or by only some rows of a group.
     """
     if not isinstance(study.certification, Holdout):
         return None
@@ -707,7 +707,7 @@ def find_held_out(study: Study, task: Task) -> Index | None:
 
 
 def _fill_new_rows(study: AnyStudy, learned: Task) -> Task:
-    """Return learning rows with what stands for gaps of others in numbers and dates, where they have none.
+    """Return learning rows with fills for other rows' gaps in numbers and dates, where they have no gaps.
 
     A learner that selects columns by name is given them as they are, and has seen no gap there; others encode
     each column in every split.
@@ -732,7 +732,7 @@ def _recode_table(table: Task, learned: Task) -> Task:
 
 
 def identify_data(table: Task, learned: Task) -> str:
-    """Return the SHA-256 of a table, and of how its learning rows are understood if that is otherwise."""
+    """Return the SHA-256 of a table, and of how its learning rows are understood if that differs."""
     if table.schema == learned.schema:
         return table.digest
     columns = [] if learned.schema.plain else [[column.name, column.levels] for column in learned.schema]
@@ -752,10 +752,10 @@ def _with_folds(study: Study, n: int, unit: str) -> Study:
 
 
 def check_certified(study: Study, task: Task) -> Certification:
-    """Return the certification of a study in canonical form for a task, which all that is asked for fits.
+    """Return a study's certification in canonical form for a task, checking that all that is asked fits.
 
     Raises:
-        InputError: a part is not for such a task, or not for another part.
+        InputError: a part does not suit such a task, or another part.
     """
     certification = study.certification
     _check_fits(study, task, stored=True)
@@ -774,13 +774,13 @@ class Requirement(NamedTuple):
     option: str  # with its value
     kinds: frozenset[Kind] = frozenset(Kind)  # of target
     output: Output | None = None  # of every learner
-    rows: str = ""  # those that it counts as independent; "": it is defined for groups as well
+    rows: str = ""  # those that it counts as independent; "" if it is defined for groups as well
     instead: str = LEAVE_OUT  # what to do where it is not met
     orders: bool = False  # whether a score that is the same for every row will not do
 
 
 def _list_needs(study: Study, task: Task) -> Iterator[Requirement]:
-    """Yield what the criterion and each option of the certification need, the first to be refused first."""
+    """Yield what the criterion and each option of the certification need, in order of refusal."""
     criterion, certification = study.criterion, study.certification
     instead = task.target.word("choose one of classes, such as error", CLIP_IS)
     rows = "rows" if criterion.for_groups() is None else ""
@@ -833,9 +833,9 @@ def _check_need(need: Requirement, learner: Learner, task: Task) -> None:
 
 
 def _check_fits(study: BaseStudy, task: Task, stored: bool) -> None:
-    """Raise InputError unless learners are for a task, its weights of rows, and equal classes.
+    """Raise InputError unless learners suit a task, its weights of rows, and equal classes.
 
-    Models that are ``stored`` name each row once.
+    If models are ``stored``, they may name each row only once.
     """
     learners, balance = study.learner.by_label, study.balance
     others = "choose one of classes, such as svm or forest", "choose one of numbers, such as ridge"
@@ -857,7 +857,7 @@ def _check_fits(study: BaseStudy, task: Task, stored: bool) -> None:
 
 
 def check_splits(study: Procedure, scores: Sequence[Score], task: Task) -> None:
-    """Raise InputError unless a resampling divides such a task, and its splits tell what is asked for."""
+    """Raise InputError unless a resampling divides such a task, and its splits can tell what is asked."""
     resampling, permutations = study.resampling, study.permutations
     unfit = [score.name for score in scores if score.rows is None]
     if resampling.corrected and unfit:
@@ -903,7 +903,7 @@ def check_interval_on(study: Procedure, task: Task) -> None:
 
 
 def check_simplest(study: Procedure, task: Task) -> None:
-    """Raise InputError if it is not known which of the settings that are about as good is the simplest."""
+    """Raise InputError if it is unknown which of the settings that are about as good is the simplest."""
     choose, resampling = study.choose, study.resampling
     if choose in ("", BEST_MEAN):
         return

@@ -2,10 +2,10 @@
 
 A Study and the digest of the data give the ``run_id``. A Study consists of a learner, a resampling, a search
 and a certification, which declare what they can be combined with. Their fields are the options of the
-command line and of TOML files. A Procedure is the other kind of study, without a certification: a usual
+command line and of TOML files. A Procedure is the other kind of study, without a certification: an ordinary
 procedure of cross validation, whose measures are computed on every split.
 
-Executions, which hold what may differ from run to run without changing any result.
+An Execution holds what may differ from run to run without changing any result.
 """
 
 import hashlib
@@ -157,7 +157,7 @@ class BaseStudy(HasOptions):
 
     @property
     def predicts_numbers(self) -> bool:
-        """Whether the target has numbers, and not classes, which the learner says."""
+        """Whether the target has numbers rather than classes, as the learner says."""
         return Kind.REGRESSION in self.learner.kinds
 
     @property
@@ -199,7 +199,7 @@ class BaseStudy(HasOptions):
 
     @classmethod
     def from_json(cls, content: Mapping[str, object]) -> Self:
-        """Make a study from what ``to_json`` returned; splits that were given are without their sets.
+        """Make a study from what ``to_json`` returned; given splits come without their sets.
 
         Raises:
             InputError: a part or an option is unknown, or an option has an invalid value.
@@ -213,8 +213,8 @@ class BaseStudy(HasOptions):
     def differences(self, stored: "BaseStudy") -> list[str]:
         """Return one line for each option that differs from ``stored``, the study of a run folder.
 
-        Options that only one of them has belong to a part that differs, which has a line itself; those that
-        may grow are no difference.
+        Options that only one of them has belong to a part that differs, which has its own line; those that
+        may grow do not count as differences.
         """
         ours, theirs = self.options(fixed=True), stored.options(fixed=True)
         return [
@@ -231,7 +231,7 @@ def _show(name: str, value: object) -> str:
 
 @dataclass(frozen=True)
 class Study(BaseStudy):
-    """What decides the result: what is fitted, how rows are divided, how one selects, and what is certified.
+    """What decides the result: what is fitted, how rows are divided, how to select, and what is certified.
 
     ``Study.of`` makes one from the options of ``ckcv run``; see ``Procedure`` for those of ``ckcv evaluate``.
 
@@ -240,7 +240,7 @@ class Study(BaseStudy):
         search: what is computed.
         certification: what produces claims.
         criterion: what is minimised over the candidates.
-        learner, seed, encode, fill, rare, balance: as of ``BaseStudy``.
+        learner, seed, encode, fill, rare, balance: as in ``BaseStudy``.
 
     Raises:
         InputError: a field has the wrong type or is out of range, or the parts cannot be combined.
@@ -270,7 +270,7 @@ class Study(BaseStudy):
         Search, fold sizes and certification suit the size of the table unless they are named.
 
         With several learners, ``learner="svm,linear"``, an option is given to each learner that has it;
-        ``svm={"C": (1, 10)}`` gives it to one of them alone.
+        ``svm={"C": (1, 10)}`` gives it to that one alone.
 
         Raises:
             InputError: an option is unknown, out of range, or not an option of the parts chosen.
@@ -307,7 +307,7 @@ class Study(BaseStudy):
 
     @property
     def delta_of_claim(self) -> float:
-        """The delta of each of the claims that share that of the study."""
+        """The delta of each of the claims that share the study's delta."""
         return self.delta / self.certification.n_shares
 
     @property
@@ -343,7 +343,7 @@ def _or_nothing(check: Callable[[str, Any], str]) -> Callable[[str, Any], str]:
 
 @dataclass(frozen=True)
 class Procedure(BaseStudy):
-    """A usual procedure of cross validation: measures on every split of a resampling, and no claims.
+    """An ordinary procedure of cross validation: measures on every split of a resampling, and no claims.
 
     Without a selection every setting is scored on every split. With one, the settings are scored inside each
     training set first (``NestedSplits``), and only what is selected is scored on the split.
@@ -358,13 +358,13 @@ class Procedure(BaseStudy):
         stratify: whether each part of a split gets the same share of every class.
         time, gap: column and gap of ``ForwardSplits``; None for those of the resampling.
         refit: "best" to score all settings of the learner and fit one on all rows; "" for no model.
-        choose: which one: the "best" by the first measure, or the simplest within "one_se" of it, one
-            standard error, or within "tolerance:2%".
+        choose: which one: the "best" by the first measure, or the simplest within one standard error of it,
+            "one_se", or within "tolerance:2%".
         permutations: how many times the targets are permuted, for a test of every mean score.
         interval: name of an approximate interval, which is not proven (``core.intervals``); "" for none.
         save_predictions: whether to keep predictions for the rows that each split scores, and the splits:
-            of the setting that is chosen, or else of every one; an interval "bbc" keeps them.
-        learner, seed, encode, fill, rare, balance: as of ``BaseStudy``.
+            for the chosen setting, or else for every one; an interval "bbc" keeps them.
+        learner, seed, encode, fill, rare, balance: as in ``BaseStudy``.
 
     Raises:
         InputError: a field has the wrong type or is out of range, or they cannot be combined.
@@ -472,7 +472,7 @@ class Procedure(BaseStudy):
         return replace(drawn, column=self.time, gap=self.gap or 0)
 
     def _check_selection(self) -> None:
-        """Complete what is selected by what, and raise InputError unless it goes with the resampling."""
+        """Fill in what is selected by what, and raise InputError unless that suits the resampling."""
         names, nested = self.measure_names, self.resampling.inner is not None
         if len(set(names)) < len(names):
             raise InputError(f"measure={','.join(names)} names one twice: leave it out")
@@ -530,7 +530,7 @@ AnyStudy: TypeAlias = Study | Procedure
 def run_id(study: AnyStudy, data_digest: str) -> str:
     """Return the name of a run: 12 hexadecimal digits of the SHA-256 of study and data.
 
-    The options that may grow in an existing run folder have no part in it.
+    The options that may grow in an existing run folder are not part of it.
     """
     named = {study.kind: study.to_json(fixed=True), "data": data_digest}
     text = json.dumps(named, sort_keys=True, separators=(",", ":"))
@@ -582,18 +582,18 @@ class _Asked(NamedTuple):
     """A part of a study to be made."""
 
     slot: str  # the option that chooses it
-    label: str  # of a learner, what it is called; else ""
+    label: str  # what a learner is called; "" for other parts
     kind: Any  # its class
     before: dict[str, Any]  # the values it keeps from an earlier study
 
     @property
     def names(self) -> dict[str, str]:
-        """The names by which its options may be given, and the name of each: those for it alone come last."""
+        """The names under which its options may be given, with their own; those for it alone come last."""
         plain = {name: name for name in list_names(self.kind)}
         return plain | ({f"{self.label}.{name}": name for name in plain} if self.label else {})
 
     def make(self, asked: Mapping[str, object]) -> Any:
-        """Make it with its options among those that are asked for."""
+        """Make it with those of the given options that are its own."""
         given = {name: asked[full] for full, name in self.names.items() if full in asked}
         declared = {name: field.metadata["option"] for name, field in options(self.kind).items()}
         values = {name: v for name, v in self.before.items() if declared[name].inside not in given}
@@ -610,8 +610,8 @@ def _assemble(
     Args:
         slots: the parts that the study has, of ``SLOTS``.
         asked: the options, by name.
-        earlier: parts of an earlier study, of which those chosen now keep the options they share; or none.
-        of_study: names of the options that are those of no part.
+        earlier: parts of an earlier study, whose shared options the parts chosen now keep; or none.
+        of_study: names of the options that belong to no part.
 
     Raises:
         InputError: an option is unknown, out of range, or not an option of the parts chosen.
@@ -656,10 +656,10 @@ def _choose_part(slot: str, asked: Mapping[str, Any], earlier: Mapping[str, Any]
 def _choose_learners(
     named: Sequence[Any], asked: Mapping[str, Any], before: Mapping[str, Learner]
 ) -> list[_Asked]:
-    """Return the learners that are asked for.
+    """Return the learners that are requested.
 
-    A name is that of a learner, the label of one in the earlier study, or a new label, of which
-    "LABEL.learner" is the learner; or it is an estimator of scikit-learn, whose class is its label. It keeps
+    A name is that of a learner, the label of one in the earlier study, or a new label, whose learner
+    "LABEL.learner" names; or it is an estimator of scikit-learn, whose class is its label. It keeps
     the values of the learner of its label in the earlier study, if that was of the same kind.
     """
     found: list[_Asked] = []
@@ -678,7 +678,7 @@ def _choose_learners(
         _trust_named(getattr(kind, "spec", None))
         if label in before and type(before[label]) is kind:
             kept = get_values(before[label]) | kept
-        elif len(named) == len(before) == 1:  # a single one takes the place of a single one
+        elif len(named) == len(before) == 1:  # a single one replaces a single one
             kept = _share_values(next(iter(before.values())), kind) | kept
         found.append(_Asked(SEVERAL, label, kind, kept))
     return found
@@ -700,7 +700,7 @@ def _list_learners(learner: Any) -> Sequence[Any]:
 
 
 def _hand_out_params(asked: Mapping[str, Any], parts: Sequence[_Asked]) -> dict[str, Any]:
-    """Return the options with each parameter given to the learners that have one of its name.
+    """Return the options with each parameter given to the learners that have one of that name.
 
     "forest.max_features" is given to forest alone.
     """
@@ -727,7 +727,7 @@ def _hand_out_params(asked: Mapping[str, Any], parts: Sequence[_Asked]) -> dict[
 
 
 def _read_inside(kind: Any, whole: str, given: Any) -> dict[str, Any]:
-    """Return the options that are written in the value of another one, such as "budget:keep=0.5"."""
+    """Return the options that are written inside the value of another one, such as "budget:keep=0.5"."""
     inside = list_inside(kind, whole)
     if whole in SLOTS:
         text = given.partition(":")[2]
@@ -800,7 +800,7 @@ def _share_values(earlier: Any, part: Any) -> dict[str, Any]:
 
 
 def _trust_named(estimator: Any) -> None:
-    """Trust the packages of an estimator that the user names, here and not in the file of a run."""
+    """Trust the packages of an estimator that the user names here, but not of one in a run's file."""
     for package in list_packages(estimator):
         trust(package)
 
@@ -814,7 +814,7 @@ def _is_estimator(learner: Any) -> bool:
 def _refuse(
     slots: Collection[str], unusable: Mapping[str, Any], parts: Sequence[_Asked], of_study: Iterable[str]
 ) -> None:
-    """Raise InputError about the first option that the parts chosen do not have: unknown, or of others."""
+    """Raise InputError about the first option that no chosen part has: unknown, or another part's."""
     every = [
         _Asked(slot, name if slot == SEVERAL else "", part, {})
         for slot in slots
@@ -849,7 +849,7 @@ def read_toml(path: str | Path) -> dict[str, object]:
         if path.stat().st_size > MAX_TOML_BYTES:
             raise ValueError(f"it has more than {MAX_TOML_BYTES >> 20} MiB")
         given = tomllib.loads(path.read_text(encoding="utf-8"))
-        repr(given)  # fails for a number of more digits than Python writes, which base 16 can have
+        repr(given)  # fails for a number with more digits than Python writes, which base 16 allows
         named = {name.replace("-", "_"): value for name, value in given.items()}
         if len(named) < len(given):
             raise ValueError(f"two of {', '.join(given)} are the same option")
@@ -860,7 +860,7 @@ def format_toml(study: Study) -> str:
     """Return every option of a study with a certification that has a value, as a file for ``read_toml``."""
     given = {name: value for name, value in study.options().items() if value not in (None, (), "")}
     given.setdefault("k", "3:n")  # every k, while a file without it has "auto"
-    names = {name: name if name.isidentifier() else _to_toml(name) for name in given}  # as of "svm.C"
+    names = {name: name if name.isidentifier() else _to_toml(name) for name in given}  # such as "svm.C"
     return "".join(f"{names[name]} = {_to_toml(value)}\n" for name, value in given.items())
 
 
@@ -906,8 +906,8 @@ class Execution(HasOptions):
         backend: "ray", "serial" or "auto" (serial if little work is expected).
         workers: number of parallel processes; None for one per CPU of the machine or cluster.
         address: address of an existing Ray cluster; None for RAY_ADDRESS, else a private Ray on loopback.
-        fit_timeout: seconds that one fit may take, or a time such as "10m"; None for any. The worker of a
-            longer one is killed, and the fit counts as failed after a few attempts.
+        fit_timeout: seconds that one fit may take, or a time such as "10m"; None for no limit. If a fit takes
+            longer, its worker is killed, and the fit counts as failed after a few attempts.
     """
 
     panel: ClassVar[str] = "Execution"
