@@ -221,7 +221,7 @@ REMOVED = {  # commands and options of before the first release, with what to wr
     "ckcv new": "ckcv plan TABLE --write-study mine.toml writes a study file",
     "ckcv copy": "copy the files or objects of the run with any program, such as aws s3 sync: the copy is "
     "the run, and ckcv verify checks it",
-    "ckcv clean": "a run that goes on removes what an earlier one left, and nothing else has to",
+    "ckcv clean": "a resumed run removes what an earlier one left, and nothing else needs removing",
     "ckcv serve": "the guide Recipes answers rows over HTTP with a few lines around load_run(...).predict",
     "--pdf": "open the HTML report in a browser, and print it",
     "--sign": "sign the manifest of the run folder with ssh-keygen -Y sign -n ckcv manifest.json",
@@ -234,7 +234,7 @@ REMOVED = {  # commands and options of before the first release, with what to wr
     "--best-prefix": "write --all-members, which the claim of F* is about",
     "--bound": "leave it out; L_EE is the mean of Clopper-Pearson bounds, as in the paper",
     "--first-uniform": "leave it out; --certify holdout has closer bounds",
-    "--resume-until-done": "jobs/run_study.py --times 5 goes on by itself, with the options of ckcv run",
+    "--resume-until-done": "jobs/run_study.py --times 5 resumes by itself, with the options of ckcv run",
     "--spare": "leave it out: what early rounds of a budget do not need is used",
     "--unlabelled": "leave it out: nothing is proven of the model fitted on all rows",
     "ckcv verify --refit": "write --rerun, which runs the whole study again; models are always fitted again",

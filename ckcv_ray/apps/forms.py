@@ -23,9 +23,9 @@ from ckcv_ray.validation import Stored, check_choice, quote, read_as, suggest
 
 GUIDELINES = ("tripod-ai", "annex-iv", "stard-ai", "ts-4213", "model-card")
 NO_CONFORMITY = (
-    "This form is filled after the items of the guideline named above, which are in our own words here. It "
-    "is no statement of conformity: nobody has checked that the run, the study or this form meets the "
-    "guideline, whose own text alone is binding."
+    "This form follows the items of the guideline named above, which are given here in our own words. It is "
+    "not a statement of conformity: nobody has checked that the run, the study or this form meets the "
+    "guideline, and only the guideline's own text is binding."
 )
 
 
@@ -126,7 +126,7 @@ def fill_items(
             kind, said = "open", [Fact("for a person to fill", item.ask)]  # the page marks such sections
             left.append(item.number)
             partly += bool(found)
-        nothing = Fact("", "the run has nothing to say here")
+        nothing = Fact("", "the run says nothing about this")
         told.append(Section(f"{kind}-{len(told)}", title, [*found, *said] or [nothing]))
     first = [fact for section in sections if section.name == "quote" for fact in section.facts]
     verdict = [fact.text for fact in first if fact.name in ("accepted", "verdict") and fact.text]
@@ -163,7 +163,7 @@ def parse_answers(name: str, text: str) -> dict[str, str]:
     Raises:
         InputError: the text is not TOML, or an answer is no text.
     """
-    with convert_errors(InputError, f"answers={name!r} is no TOML with a text in quotes for each item"):
+    with convert_errors(InputError, f"answers={name!r} is not TOML with quoted text for each item"):
         found = read_as(dict[str, str], tomllib.loads(text))
     return {number: answer for number, answer in found.items() if answer.strip()}
 

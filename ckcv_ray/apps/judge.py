@@ -58,7 +58,7 @@ FEW_REPEATS = 0.05  # of the rows: so many are equal by chance where columns are
 NOT_COVERED = (
     "rows that are related to each other, unless --group names which",
     "rows that were looked at while the predictions were made, or chosen by them",
-    "a number of rows that was fixed by looking at figures",
+    "a number of rows that was chosen by looking at figures",
     "a second claim made after seeing these figures, or another group looked at",
     "a source that changes",
 )
@@ -102,29 +102,29 @@ class Asked(NamedTuple):
         about += [f"subgroups={name}" for name in columns.subgroups]
         if about and not self.has_predictions(columns):
             yield (
-                f"{about[0]} is about predictions, and there are only scores: name their column with "
-                "--prediction, or a --cut-off that was fixed beforehand"
+                f"{about[0]} is about predictions, and there are only scores: name a column of predictions "
+                "with --prediction, or give a --cut-off that was fixed beforehand"
             )
         cut_offs = bool(self.require) + (self.cut_off is not None)
         if cut_offs and (columns.score is None or columns.prediction is not None or cut_offs > 1):
-            yield "a cut-off, one that is named or required, is of a score: name --score, and no --prediction"
+            yield "a cut-off, whether given or required, is for scores: name --score, and not --prediction"
         if (columns.weight is not None) != any(name.startswith(WEIGHTED) for name in claims):
-            yield "weights are for claim=weighted_error:4, and it for them: name both, or leave both out"
+            yield "weights and claim=weighted_error:4 need each other: give both, or leave both out"
         own = f"better:{columns.against}"
         lost = [f"claim={name}" for name in claims if name.startswith(NOT_HERE) and name != own]
         lost += [f"require={self.require}"] * self.require.startswith(("ppv", "npv"))
         if lost:
             yield (
-                f"{lost[0]} takes models, or rows that fix thresholds, which are not here: leave it out, and "
-                "name other predictions by --against, a cut-off that was fixed beforehand by --cut-off"
+                f"{lost[0]} needs models, or rows that fix thresholds, which are not here: leave it out; "
+                "--against names other predictions, and --cut-off a cut-off that was fixed beforehand"
             )
         for name in ("baseline", "cut_off", "clip", "largest_group"):
             if (value := getattr(self, name)) is not None and not isfinite(value):
                 yield f"{name}={value}: expected a finite number"
         if self.baseline is not None and self.clip is None:
-            yield "a baseline is a number to be compared with: predict numbers, with --clip"
+            yield "a baseline is a number to compare with: it needs predicted numbers, and so --clip"
         if self.empty_wrong and (claims != (ERROR,) or columns.subgroups):
-            yield "rows without a label are counted for the error alone: claim nothing else"
+            yield "rows without a label can only be counted for the error: claim nothing else"
 
     def make_study(self, columns: PredictionColumns) -> Study:
         """Return the study that says what is claimed.
@@ -191,7 +191,7 @@ class Judgement(Compared):
     def doubt(self, claim: Claim) -> str:
         """Return a sentence if an error may not be quoted; see ``Compared``."""
         if claim.quantity.guarded and claim.gate is None:
-            return "Not to be quoted without a number that it is compared with: name one with --baseline."
+            return "Not to be quoted without a number to compare it with: name one with --baseline."
         return super().doubt(claim).replace(f" ({GIVEN.name})", "")
 
     def list_cautions(self) -> list[str]:
@@ -202,14 +202,14 @@ class Judgement(Compared):
             if claim.quantity.name == AUC and claim.rows and 2 * (claim.errors or 0) > claim.rows:
                 positive = self.labels[1 - self.held.problem.positive]
                 said.append(
-                    f"Larger scores seem to stand for {positive!r}: --positive says for which they do."
+                    f"Larger scores seem to mean {positive!r}: say with --positive which label they mean."
                 )
         if strange := self.held.predictions.strange:
             named = ", ".join(cut_list([quote(label) for label in strange], "more", MAX_STRANGE))
-            said.append(f"Predicted, and the label of no row, so that it counts as wrong: {named}.")
+            said.append(f"Predicted, but the label of no row, and so counted as wrong: {named}.")
         for name in self.held.list_quantiles():
             said.append(
-                f"Subgroups by quantiles of these rows: of new rows whose {name!r} is spread as theirs."
+                f"Subgroups by quantiles of these rows: about new rows with {name!r} distributed alike."
             )
         repeats, n = self.held.predictions.repeats, self.held.problem.task.n
         if repeats > FEW_REPEATS * n:
@@ -344,7 +344,7 @@ class Judgement(Compared):
         level = format_level(self.delta)
         note = (
             f"What is proven holds jointly with probability {level}, each claim with its share. Intervals "
-            f"are two-sided, each by itself at {level}: they are of what was measured, and not covered "
+            f"are two-sided, each by itself at {level}: they are about what was measured, and not covered "
             "together with what is proven."
         )
         return FactTable("Claims and intervals", *drop_empty(heads, rows), note, DETAILS)
@@ -398,7 +398,7 @@ def judge_table(table: pa.Table, columns: PredictionColumns, asked: Asked, sourc
     study = asked.make_study(columns)
     found = read_predictions(table, columns, asked.clip is not None, asked.empty_wrong, source)
     if found.score is not None and len(classes := found.task.classes) != 2:
-        raise InputError(f"score={columns.score!r} is one for two classes, and there are {len(classes)}")
+        raise InputError(f"score={columns.score!r} is for two classes, and there are {len(classes)}")
     held = GivenPredictions.of(found, study, asked.baseline)
     if found.score is not None and not held.problem.positive:
         found = replace(found, score=-found.score)

@@ -503,7 +503,7 @@ def show_rows(asked: str, true: str | None, delta: float) -> tuple[dict[str, Any
     for values in usual if true is None else _read_true(true, len(parts)):
         if not holds(*np.multiply(turn(values), 1 + 1e-9)):
             named = ":".join(map(str, values))
-            raise InputError(f"true={named} is no better than {asked}, and then never likely to prove it")
+            raise InputError(f"true={named} is no better than {asked}, so a proof is never likely")
         n, rows = most, list[int | None]()
         for power in reversed(POWERS):  # what proves it with one power does with a smaller one
             n = find_rows_for_good(turn(values), holds, delta, power, n) - 1
@@ -540,12 +540,12 @@ def _describe_rows(quantity: Quantity, bound: float | None, shown: dict[str, Any
         f"{quantity.title} is {quantity.side} {limit}:",
         *("   ".join(map(str.rjust, row, widths)) for row in cells),
         f"Any number from there to {shown['most']:,} has at least that power (probability of the proof). "
-        "Fewer may, but not for good: power falls from row to row until one more may be wrong.",
-        "Assumed: the true value, which nobody knows beforehand; this claim alone (of c claims each has "
-        f"--delta {shown['delta']:g}/c); new rows, independent and of one source; a model, and any cut-off, "
+        "Fewer may, but not reliably: power falls from row to row until one more row may be wrong.",
+        "Assumed: the true value, which nobody knows beforehand; this claim alone (each of c claims gets "
+        "--delta {shown['delta']:g}/c); new rows, independent and of one source; a model, and any cut-off, "
         "fixed without them.",
         f"ckcv judge judges all its rows, ckcv run half of up to {MAX_HALVED_ROWS} rows, else a third.",
-        "An error is quoted only if the model is proven better than constants too." * quantity.guarded,
+        "An error is quoted only if the model is also proven better than constants." * quantity.guarded,
         quantity.doubt(Claim(quantity, "", bound, shown["delta"], "")),
     ]
     return "\n".join(filter(None, lines))

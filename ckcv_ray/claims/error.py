@@ -99,7 +99,7 @@ class Weighed(Quantity):
         column = rows.weighting.column if self.weighs else rows.units.name
         if column is None:
             raise InputError(
-                f"claim={self} is of rows that have {'weights' if self.weighs else 'groups'}: name their "
+                f"claim={self} is about rows that have {'weights' if self.weighs else 'groups'}: name their "
                 f"column with {'--weight' if self.weighs else '--group'}"
             )
         if (largest := float(self.weigh(rows.row_units, rows.weighting.named).max())) > self.most:
@@ -107,8 +107,8 @@ class Weighed(Quantity):
             if not self.weighs:
                 limit = f"no group has more than {self.most:g} rows, and one of {column!r} has {largest:g}"
             raise InputError(
-                f"claim={self} says that {limit}: state the largest that there can be, also among those that "
-                "are not here"
+                f"claim={self} says that {limit}: state the largest possible, including those not in this "
+                "table"
             )
 
 

@@ -66,11 +66,11 @@ DataSource = Annotated[str, DATA]
 
 def make_reading(
     separator: str | None = make_option(
-        "Separator, such as ;. A space is any number.", "found", panel=READING
+        "Separator, such as ;. A space stands for any number of spaces.", "found", panel=READING
     ),
     sheet: str | None = make_option("Sheet of Excel workbooks.", "its only one", panel=READING),
     skip_rows: str | None = make_option(
-        "Lines of text tables, or rows of sheets, to leave out, counted from 1 with the names, such as 2 "
+        "Lines of text tables, or rows of sheets, to leave out, counted from 1 with the header, such as 2 "
         "(units) or 1-3,last (totals); none keeps all.",
         "none; units and totals are refused",
         panel=READING,
@@ -92,7 +92,7 @@ def read_columns(source: str, reading: Reading, tell: Callable[[str], object] = 
     columns = read(source, reading, tell)
     joined = join_copies(columns.learn)
     if copies := Counter(columns.learn.column_names) - Counter(joined.column_names):
-        tell(f"identical columns of one name, of which one is kept: {some(list(copies))}")
+        tell(f"identical columns with the same name, one of which is kept: {some(list(copies))}")
     return columns._replace(learn=joined)
 
 
@@ -133,8 +133,8 @@ def _read_stdin(reading: Reading) -> pa.Table:
 
 
 THOUSANDS = make_option(
-    "Mark between thousands: , or .",
-    "as the numbers tell",
+    "Thousands separator: , or .",
+    "inferred from the numbers",
     READING,
     lambda mark: mark and check_choice("thousands", mark, (",", ".")),
     "",
@@ -143,22 +143,22 @@ THOUSANDS = make_option(
 
 def declare_types(
     categorical: str | None = make_option(
-        "Columns of numbers that are categories, such as ward.", panel=READING
+        "Columns of numbers to take as categories, such as ward.", panel=READING
     ),
     numeric: str | None = make_option(
-        "Columns of numbers in which text is a gap, such as dose.", panel=READING
+        "Columns of numbers in which text counts as a gap, such as dose.", panel=READING
     ),
     date: str | None = make_option("Columns of dates, such as admitted.", panel=READING),
     thousands: str = THOUSANDS,
     labels: str | None = make_option(
-        "Labels that differ in case or spaces, or are one number (01, 1): join or apart.",
-        "asked where there are any",
+        "Labels that differ only in case or spaces, or are the same number (01, 1): join or apart.",
+        "required where there are any",
         panel=READING,
     ),
     drop_unlabelled: bool = make_flag(
-        "--drop-unlabelled", "Leave out rows without a label; else they are refused.", READING
+        "--drop-unlabelled", "Leave out rows without a label; otherwise they are refused.", READING
     ),
-    keep_values: str | None = make_option("Words that are no empty cells, such as NA,none.", panel=READING),
+    keep_values: str | None = make_option("Words that are not empty cells, such as NA,none.", panel=READING),
 ) -> DeclaredTypes:
     """Collect what is said of columns."""
     listed = (tuple(_names(text) or ()) for text in (categorical, numeric, date, keep_values))
@@ -207,10 +207,10 @@ def choose_columns(
     features: str | None = make_option("Columns to learn from, such as age,dose.", "all others"),
     drop: str | None = make_option("Columns to leave out, such as id,name."),
     group: str | None = make_option(
-        "Column that says which rows belong together, or several: center,id. Bounds are about new ones.",
+        "Column that says which rows belong together, or several: center,id. Bounds are about new groups.",
         "rows are independent",
     ),
-    weight: str | None = make_option("Column of weights of rows in fits.", "all are the same", panel=COLUMNS),
+    weight: str | None = make_option("Column of row weights for fits.", "all are the same", panel=COLUMNS),
     row_id: str | None = typer.Option(
         None, "--id", help="Column that names the rows; not learned from.", rich_help_panel=COLUMNS
     ),

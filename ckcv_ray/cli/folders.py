@@ -191,14 +191,14 @@ def verify(
         "Test rows that F* was measured on: the same file or named set.", check=check_source
     ),
     table: str | None = options.make_option(
-        "The table that the run read, to make its salt again.", check=check_source
+        "The table that the run read, to recompute its salt.", check=check_source
     ),
     limit: float = options.make_option(
-        "Seconds until it ends, since the folder decides what is fitted.", f"{SECONDS:g}", value=SECONDS
+        "Limit in seconds, since the folder decides what is fitted.", f"{SECONDS:g}", value=SECONDS
     ),
     as_json: options.JsonFlag = False,
 ) -> None:
-    """Check a finished run, and report what was made again and what was taken on trust.
+    """Check a finished run, and report what was recomputed and what was taken on trust.
 
     Candidates, judged rows and certificate, or scores and predictions, are made again from the study, the
     log and the models, and compared; the models are fitted again. The counts of errors in the log, that is

@@ -30,16 +30,16 @@ NUMBERS, GROUPS = "Numbers", "Groups and weights"
 
 
 def choose_columns(
-    label: str = typer.Option(..., "--label", help="Column with what is true."),
-    prediction: str | None = make_option("Column with what was predicted."),
-    score: str | None = make_option("Column of scores, of two classes: larger for the positive one."),
-    against: str | None = make_option("Column with other predictions of the same rows, to be proven better."),
+    label: str = typer.Option(..., "--label", help="Column with the true labels or numbers."),
+    prediction: str | None = make_option("Column with the predictions."),
+    score: str | None = make_option("Column of scores for two classes: larger for the positive one."),
+    against: str | None = make_option("Column with other predictions, to be proven worse than those judged."),
     group: str | None = make_option(
         "Column, or columns (center,id), that say which rows belong together.", "rows are independent", GROUPS
     ),
     weight: str | None = make_option("Column of weights, for --claim weighted_error:4.", panel=GROUPS),
     subgroups: str | None = make_option(
-        "Columns whose groups are claimed too: sex,age:40,65 (edges; a single one as 40.0)."
+        "Columns whose groups get claims too: sex,age:40,65 (edges; a single one as 40.0)."
     ),
 ) -> PredictionColumns:
     """Return which columns are what."""
@@ -54,14 +54,14 @@ def ask(
         "the error, or the auc of scores alone",
         value="",
     ),
-    cut_off: float | None = make_option("Score from which on a row is positive, named beforehand."),
-    positive: str | None = make_option("Label that sensitivity is of.", "the second, sorted"),
-    require: str = make_option("Choose the cut-off by these rows: sensitivity>=0.9.", value=""),
+    cut_off: float | None = make_option("Score from which a row counts as positive, fixed beforehand."),
+    positive: str | None = make_option("Label of the positive class.", "the second, sorted"),
+    require: str = make_option("Choose the cut-off on these rows: sensitivity>=0.9.", value=""),
     accept: str = make_option("What must be proven: error<=0.1; else exit code 5 or 6.", value=""),
-    clip: float | None = make_option("Predict numbers; a larger error counts as this one.", panel=NUMBERS),
-    baseline: float | None = make_option("Number to be compared with, if always predicted.", panel=NUMBERS),
+    clip: float | None = make_option("Judge numbers; a larger error counts as this one.", panel=NUMBERS),
+    baseline: float | None = make_option("Constant prediction to compare with.", panel=NUMBERS),
     largest_group: float | None = make_option(
-        "Rows that a group can have at most, named beforehand: the error is of rows.", panel=GROUPS
+        "Most rows that a group can have, fixed beforehand: the error is then about rows.", panel=GROUPS
     ),
     delta: float = typer.Option(0.05, help="Probability that anything claimed is false."),
     seed: str = typer.Option("0", help="Seed of the pairs of an AUC, or random."),
@@ -89,11 +89,11 @@ def judge(
     reading: Reading,
     columns: PredictionColumns,
     asked: Asked,
-    out: Path | None = make_option("Write a page as well: a file of HTML."),
+    out: Path | None = make_option("HTML page to write as well."),
     details: DetailsFlag = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Prove how often predictions that somebody else made are wrong, on rows that nothing has seen.
+    """Prove how often somebody else's predictions are wrong, on rows that nothing has seen.
 
     All rows of the table count, and nothing is fitted: how the predictions were made is up to you, as long as
     it was finished without these rows. What is measured has an exact two-sided interval, and what is proven
@@ -111,7 +111,7 @@ def judge(
     data.exit_unless_accepted(found.decisions)
 
 
-LIVE = f"Live rows with their labels; leave it out to look at the stream alone. {data.SOURCES}"
+LIVE = f"Live rows with their labels; leave it out to look only at the stream. {data.SOURCES}"
 
 
 @with_options(choice=data.choose_rule, reading=data.make_reading)
@@ -124,15 +124,15 @@ def watch(
     prediction: str = typer.Option(
         "prediction",
         "--prediction",
-        help="Column with what was predicted. Without it, rows with all features are predicted here.",
+        help="Column with the predictions. Without it, rows with all features are predicted here.",
     ),
     label: str | None = make_option("Column with the true labels.", "the target of the run"),
     delta: float | None = make_option(
-        "Probability with which anything that is said may ever be false, fixed with the first rows.",
+        "Probability that anything reported is ever false, fixed with the first rows.",
         "that of the study",
     ),
     stream: Path | None = make_option(
-        "File of the stream, outside of run folders.", "stream.jsonl in the run folder"
+        "File that keeps the stream, outside run folders.", "stream.jsonl in the run folder"
     ),
     as_json: JsonFlag = False,
 ) -> None:
@@ -192,7 +192,7 @@ def compare(
         0.05, help="Probability that an answer is proven and false; half for each direction."
     ),
     uses: int = typer.Option(
-        1, help="Number of comparisons on these rows, named at the first: each has delta / N."
+        1, help="Number of comparisons on these rows, fixed at the first: each gets delta / N."
     ),
     ledger: Path | None = make_option(
         "File in which uses of judged rows are counted.", "uses.json in the folder of each run"
@@ -200,7 +200,7 @@ def compare(
     thousands: str = data.THOUSANDS,
     as_json: JsonFlag = False,
 ) -> None:
-    """Prove on judged rows that a run errs less often than another one, or not more often by a margin.
+    """Prove on judged rows that a run errs less often than another, or by at most a margin more.
 
     The rows are labelled, and neither has learned from them. Each classifies them by the rule that ckcv
     predict uses. The run is proven better by an exact sign test on the rows that only one of the two has

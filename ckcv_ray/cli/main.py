@@ -76,7 +76,7 @@ class Command(TyperCommand):
         given = [own[name] for name in options if name in own]  # by whichever of its names
         if twice := [one for one in given if given.count(one) > 1 and not (one.multiple or one.is_flag)]:
             named = " or ".join(twice[0].opts)
-            raise InputError(f"{named} is given twice: give it once, lists with commas")
+            raise InputError(f"{named} is given twice: give it once, with commas between values")
         return super().parse_args(ctx, args)
 
 
@@ -123,12 +123,11 @@ COMMANDS = {  # and their help
     "run": "Select hyperparameters and k on labelled rows, bound the error, and write a run folder.",
     "report": "Write an HTML report of a finished run, or the form of a reporting guideline.",
     "predict": "Classify rows, or predict numbers, with what a finished run or evaluation has fitted.",
-    "verify": "Check a finished run, and report what was made again and what was taken on trust.",
+    "verify": "Check a finished run, and report what was recomputed and what was taken on trust.",
     "evaluate": "Score learners by a usual procedure of cross validation, without a certificate.",
-    "compare": "Prove on judged rows that a run errs less often than another one, or not more often by a "
-    "margin.",
+    "compare": "Prove on judged rows that a run errs less often than another, or by at most a margin more.",
     "watch": "Compare live rows, once their labels are known, with what a finished run has certified.",
-    "judge": "Prove how often predictions that somebody else made are wrong, on rows that nothing has seen.",
+    "judge": "Prove how often somebody else's predictions are wrong, on rows that nothing has seen.",
     "plan": "Estimate the evaluations, memory and time that a study needs, without running it.",
     "status": "Show the result of a finished run, or the progress of an unfinished one.",
     "list": "List the run folders in a folder and below it: what they are about, and what may be quoted.",
@@ -205,7 +204,7 @@ is proven about its error on new rows. Everything is kept in a run folder.
     ckcv evaluate patients.csv --target outcome --learner forest
 
 Run any command with --help to see the options used most, and if there are more, with --help-all to see all.
-Exit code 0 is done, and 2 bad input; the others are in the reference of the command line.
+Exit code 0 means done, and 2 bad input; the command-line reference has the others.
 """,
 )
 
@@ -218,7 +217,7 @@ def version(
         "--trust",
         metavar="PACKAGE",
         help="Package, such as xgboost, that a run folder may import its learner from: this runs the "
-        "package's code. Nothing else than scikit-learn is trusted by itself. May be repeated.",
+        "package's code. Without it, only scikit-learn is trusted. May be repeated.",
     ),
 ) -> None:
     """Handle the options of ckcv itself."""

@@ -265,7 +265,7 @@ def make_execution(**given: Any) -> Execution:
 
 @takes(
     *_parameters(Study),
-    _parameter("study", Path, "TOML file with study options; those given here come first.", None),
+    _parameter("study", Path, "TOML file with study options; those given here take precedence.", None),
     _parameter("paper", bool, "The paper's defaults: every k, and all rows.", None),
 )
 def make_study(study: Path | None = None, **given: Any) -> Study:

@@ -233,7 +233,7 @@ def _tabulate(
 def _say_proven(result: Result, rule: Rule, marks: Marks, told: list[str]) -> None:
     if rule.name == "random" and not rule.repeats:
         same = result.task.target.word("; --vote gives the same in every call", "")
-        say(f"drawn: a member for each row, others in every call{same}")
+        say(f"drawn: one member for each row, different in every call{same}")
     say(*told)
     if (answered := marks.get("answered")) is not None:
         say(f"{int(answered.sum())} of {len(answered)} rows answered")

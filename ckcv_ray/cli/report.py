@@ -59,7 +59,7 @@ def report(
         "--for",
         metavar="GUIDELINE",
         help="Fill the form of a guideline instead: tripod-ai, annex-iv (of the EU AI Act), stard-ai, "
-        "ts-4213 (ISO/IEC) or model-card. It is no statement of conformity.",
+        "ts-4213 (ISO/IEC) or model-card. It is not a statement of conformity.",
         show_default=False,
         rich_help_panel=PANEL,
     ),

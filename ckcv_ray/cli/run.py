@@ -93,10 +93,10 @@ def run(
 TRY_FOR = typer.Option(
     None,
     "--try",
-    help="Time for a first look at the rows to learn from, such as 30s: who stands best there, and the line "
-    "that starts the run.",
+    help="Time for a first look at the rows to learn from, such as 30s: shows the best learner there, and "
+    "the line that starts the run.",
 )
-SHOW = make_option("What is to be proven, such as sensitivity>=0.9: how many rows it takes. Without DATA.")
+SHOW = make_option("Show how many rows it takes to prove this, such as sensitivity>=0.9. Without DATA.")
 TRUE = make_option(
     "True values to assume with --show: 0.95,0.97, or for ppv and npv 0.9:0.99 (both recalls).",
     "some that are better than --show asks for",
@@ -170,11 +170,11 @@ def _check_together(given: dict[str, Any]) -> None:
     """Refuse options of ``ckcv plan`` that do not go together."""
     if "--show" in given and (others := given.keys() - {"--show", "--true", "--delta", "--json"}):
         raise InputError(
-            "--show takes --true, --delta and --json alone, and counts independent rows (judge one row "
+            "--show takes only --true, --delta and --json, and counts independent rows (judge one row "
             f"of a group, whose rows may be wrong together): leave out {', '.join(sorted(others))}"
         )
     if ("--show" in given) == ("DATA" in given) or ("--true" in given and "--show" not in given):
-        raise InputError('give DATA, or instead of it --show "sensitivity>=0.9"; --true belongs to --show')
+        raise InputError('give either DATA or --show "sensitivity>=0.9"; --true belongs to --show')
     if "--try" not in given and (of_try := given.keys() & {"--rows", "--out"}):
         raise InputError(f"{', '.join(sorted(of_try))} is for a first look: add --try 30s, or leave it out")
 
@@ -286,7 +286,7 @@ def _suggest(planned: forecast.Plan) -> list[str]:
         lines.append(f"few folds      {options}: about {duration(planned.few_folds)}")
     if planned.effort is None and seconds > LONG:
         lines.append(
-            "in less time   --budget 10m: rounds within ten minutes, and what they left open is said"
+            "in less time   --budget 10m: rounds within ten minutes, and what they left open is reported"
         )
     return lines
 

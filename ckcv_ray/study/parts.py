@@ -104,7 +104,7 @@ class Budget(Search):
         1 / 3, inner_share, "Share of settings that an early round keeps.", float, inside="search"
     )
     survivors: int = option(
-        4, _check_count, "Settings at which the early rounds of budget end.", int, inside="search"
+        4, _check_count, "Number of settings at which the early rounds of a budget end.", int, inside="search"
     )
     least_splits: int = option(
         5, _check_count, "Splits below which rounds fit on fewer rows.", int, inside="search"
@@ -484,7 +484,7 @@ class Holdout(Certification):
     positive: str | None = option(
         None,
         _label,
-        "Label of the class that sensitivity, ROC and figures are of.",
+        "Label of the positive class, for sensitivity, ROC and figures.",
         default_text="the second in sorted order",
     )
     require: str = option(

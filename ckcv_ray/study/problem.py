@@ -916,7 +916,7 @@ def check_simplest(study: Procedure, task: Task) -> None:
         settings = [setting for path in single.space.paths for setting in path]
         if len(settings) > 1 and not list_simplifying(settings):
             raise InputError(
-                f"choose={choose} keeps the simplest of the settings that are about as good, and of {label} "
+                f"choose={choose} keeps the simplest of the settings that are about as good, and for {label} "
                 f"it is not known which value of {', '.join(settings[0])} is simpler: choose best"
             )
 

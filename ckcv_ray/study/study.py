@@ -136,7 +136,7 @@ class BaseStudy(HasOptions):
     balance: str = option(
         Balance.NONE,
         partial(check_choice, allowed=Balance),
-        "How classes are made equal in fits: none, up or down.",
+        "How classes are balanced in fits: none, up or down.",
         panel="Columns",
     )
 
@@ -399,14 +399,14 @@ class Procedure(BaseStudy):
     select: str = option(
         ONE,
         partial(check_choice, allowed=(ONE, EACH)),
-        "What is selected: one setting, the best on average over all splits, or another in each.",
+        "What is selected: one setting, the best on average over all splits, or each split's own (each).",
     )
     stratify: bool = option(False, boolean, "Give each part of a split the same share of every class.", bool)
     time: str | None = option(
         None, validation.text, "Column of times that time:5 sorts by.", default_text="the order of the table"
     )
     gap: float | str | None = option(
-        None, read_gap, "Time left out before the first scored row: 30d, 12h, or of numbers a number."
+        None, read_gap, "Time left out before the first scored row: 30d, 12h, or a number."
     )
     permutations: int = option(
         0,
@@ -739,10 +739,10 @@ def _read_inside(kind: Any, whole: str, given: Any) -> dict[str, Any]:
     for name, values in (check_space(whole, given) or {}).items():
         if name not in inside:
             own = f"; {name} is an option of its own" if name in options(kind) else suggest(name, inside)
-            raise InputError(f"{whole} {quote(name)}: of {kind.name} it takes {', '.join(inside)}{own}")
+            raise InputError(f"{whole} {quote(name)}: {kind.name} takes {', '.join(inside)}{own}")
         single = isinstance(values, tuple) and not isinstance(inside[name].default, tuple)
         if single and len(values) > 1:
-            raise InputError(f"{whole} {name}={','.join(map(str, values))}: of {kind.name} it has one value")
+            raise InputError(f"{whole} {name}={','.join(map(str, values))}: {kind.name} takes one value")
         found[name] = values[0] if single else values
     return found
 

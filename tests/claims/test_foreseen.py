@@ -101,7 +101,7 @@ def test_plan_shows_rows_without_data(ckcv: Callable[..., Ran]) -> None:
     assert code == 0
     assert [row["rows"] for row in json.loads(printed)["table"]] == count_rows(asked[-1], "0.95", 0.1)
     for words, why in (
-        (("plan",), "give DATA, or instead of it --show"),
+        (("plan",), "give either DATA or --show"),
         (("plan", "twonorm:40:0", "--true", "0.9"), "--true belongs to --show"),
         ((*asked, "--k", "3", "twonorm:40:0"), "leave out --k, DATA"),
     ):

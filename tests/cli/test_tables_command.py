@@ -28,11 +28,11 @@ def test_copies_are_joined_and_groups_are_of_several_columns(
     Path("a.csv").write_text("\n".join(["dose,center,id,dose,y", *rows]) + "\n")
     code, printed, said = ckcv("run", "a.csv", "--group", "center,id", "--out", "run", *ONCE)
     assert code == 0, said
-    assert "identical columns of one name, of which one is kept: dose\n" in said
+    assert "identical columns with the same name, one of which is kept: dose\n" in said
     assert "160 rows in 40 groups" in " ".join(printed.split())
     code, _, said = ckcv("predict", "run", "a.csv", "--out", "predicted.csv")
     assert (code, "ignored" in said) == (0, False)
-    assert "identical columns of one name, of which one is kept: dose\n" in said
+    assert "identical columns with the same name, one of which is kept: dose\n" in said
     assert ckcv("verify", "run", "--table", "a.csv")[0] == 0
     code, _, said = ckcv("compare", "run", "--predictions", "y", "--rows", "a.csv")
     assert (code, said.endswith("the judged rows belong together with --group center,id\n")) == (2, True)

@@ -53,7 +53,7 @@ def test_every_form_has_every_item_and_claims_no_conformity(name: str, told: lis
     filled = forms.fill_items(form, "a run", told, {})
     markdown = forms.render_form(filled, ".md").decode()
     page = Page(forms.render_form(filled, ".html").decode())
-    assert "no statement of conformity" in forms.NO_CONFORMITY
+    assert "not a statement of conformity" in forms.NO_CONFORMITY
     assert f"\n\n{forms.NO_CONFORMITY}\n\n" in markdown
     before = [fact for fact in told[0].facts if fact.name in ("verdict", "CAUTION", "QUESTION") and fact.text]
     assert before
@@ -89,7 +89,7 @@ def test_answers_are_shown_and_close_items(filled: forms.FilledForm) -> None:
     assert "\\<b\\>\\\\x1b\\[2J" in markdown
     untold = forms.fill_items(filled.form, "a run", [], {})
     assert "; 0 filled in part by the run" in untold.counts
-    assert "\n\n* the run has nothing to say here\n" in forms.render_form(untold, ".md").decode()
+    assert "\n\n* the run says nothing about this\n" in forms.render_form(untold, ".md").decode()
 
 
 def test_names_in_the_data_are_no_markup() -> None:

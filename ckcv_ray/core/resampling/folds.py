@@ -71,7 +71,7 @@ class KFold(Folds):
     remainder: str = option(
         "spread",
         partial(check_choice, allowed=("spread", "last")),
-        "Where the rows go that are left over by folds of one size: spread over the first, or last.",
+        "Where rows left over by equal folds go: spread over the first folds, or last.",
     )
     stratify: bool = option(False, base.STRATIFY)
 
