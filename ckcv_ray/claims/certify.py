@@ -542,7 +542,7 @@ def _describe_rows(quantity: Quantity, bound: float | None, shown: dict[str, Any
         f"Any number from there to {shown['most']:,} has at least that power (probability of the proof). "
         "Fewer may, but not reliably: power falls from row to row until one more row may be wrong.",
         "Assumed: the true value, which nobody knows beforehand; this claim alone (each of c claims gets "
-        "--delta {shown['delta']:g}/c); new rows, independent and of one source; a model, and any cut-off, "
+        f"--delta {shown['delta']:g}/c); new rows, independent and of one source; a model, and any cut-off, "
         "fixed without them.",
         f"ckcv judge judges all its rows, ckcv run half of up to {MAX_HALVED_ROWS} rows, else a third.",
         "An error is quoted only if the model is also proven better than constants." * quantity.guarded,
