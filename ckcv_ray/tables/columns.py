@@ -1,9 +1,9 @@
-"""The columns of a table: how cells are written, what a column holds, and the numbers that it becomes.
+"""The columns of a table: how cells are written, what a column holds, and the numbers it becomes.
 
-A table is understood once, from the learning rows. Its rows, and those to be predicted later, then become
+A table is interpreted once, from the learning rows. Its rows, and those to be predicted later, then become
 numbers [rows, d]: a number as it is, a date in milliseconds since 1970, a category as the number of its
-level. A gap is nan. What a cell becomes depends on the cell and on the schema alone, never on other rows or
-on labels; and nothing is estimated from rows: that is done inside each split (``learners.steps``).
+level. A gap is nan. What a cell becomes depends only on the cell and the schema, never on other rows or on
+labels; and nothing is estimated from rows: that is done inside each split (``learners.steps``).
 """
 
 import re
@@ -36,7 +36,7 @@ SPACES = " \u00a0"
 def check_single(names: Iterable[str], used: Collection[str], droppable: bool = False) -> None:
     """Raise InputError if two columns of a table have one of the names that are used.
 
-    They differ: those that are identical were joined by ``join_copies``. The message names --drop if they are
+    They differ: identical ones were joined by ``join_copies``. The message names --drop if they are
     ``droppable``.
     """
     for name, count in Counter(names).items():
@@ -46,9 +46,9 @@ def check_single(names: Iterable[str], used: Collection[str], droppable: bool = 
 
 
 def suggest_column(name: object, names: Iterable[str]) -> str:
-    """Return the end of a message that offers the column that was probably meant; "" if none is near.
+    """Return the end of a message that suggests the column that was probably meant; "" if none is close.
 
-    That is one whose name differs in what is easily written otherwise, or the nearest one.
+    That is one whose name differs only in what is often written differently, or else the closest one.
     """
     names = list(names)
     if isinstance(name, str) and (alike := [known for known in names if fold_text(known) == fold_text(name)]):
@@ -58,7 +58,7 @@ def suggest_column(name: object, names: Iterable[str]) -> str:
 
 
 def check_column(name: object, names: Sequence[str], purpose: str = "") -> None:
-    """Raise InputError unless a table has a single column of this name, which is wanted for a ``purpose``."""
+    """Raise InputError unless a table has a single column of this name, needed for a ``purpose``."""
     if not (isinstance(name, str) and name in names):
         raise InputError(
             f"there is no column {quote(name)}{purpose}: the columns are {some(names)}"
@@ -68,7 +68,7 @@ def check_column(name: object, names: Sequence[str], purpose: str = "") -> None:
 
 
 def list_distinct(column: pa.ChunkedArray) -> tuple[list[Any], Index]:
-    """Return the distinct values of a column, None for an empty cell as the last, and each row's position."""
+    """Return the distinct values of a column, with None for an empty cell last, and each row's position."""
     if column.null_count == len(column):  # Arrow cannot join dictionaries of nothing
         return [None], np.zeros(len(column), np.intp)
     unified = column.dictionary_encode().unify_dictionaries().combine_chunks()
@@ -126,7 +126,7 @@ class ColumnKind(StrEnum):
 
 @dataclass(frozen=True)
 class Column:
-    """How a column is understood.
+    """How a column is interpreted.
 
     Attributes:
         name: its name.
@@ -134,10 +134,10 @@ class Column:
         levels: the text of each level of a category, sorted; empty for other kinds.
         form: how text is read: see ``choose_number_parser`` and ``choose_date_parser``; "" for columns that
             were not text.
-        lenient: whether what is no number is a gap, as ``--numeric`` asks.
-        zoned: whether dates are moments that say how far they are from UTC; a day alone does not.
-        short_decimals: whether every number was text with one or two decimals, or none but thousands, and
-            nobody said what marks thousands: a cell with three, such as 1.250, may then have such a mark.
+        lenient: whether what is not a number is a gap, as ``--numeric`` asks.
+        zoned: whether dates are moments that state their offset from UTC; a day alone does not.
+        short_decimals: whether every number was text with one or two decimals, or with none but thousands
+            separators, and nobody said what these are: a cell with three, as 1.250, may then have one.
     """
 
     name: str
@@ -150,16 +150,16 @@ class Column:
 
 
 class DeclaredTypes(NamedTuple):
-    """What the user says of columns.
+    """What the user says about columns.
 
     Attributes:
         categorical, numeric, date: names of the columns of each kind.
-        thousands: the mark between thousands, a comma or a point, where a number does not tell; "" if that
+        thousands: the thousands separator, a comma or a point, where a number does not tell; "" if that
             is not known.
-        labels: what labels are that differ in case or spaces alone, or are one number: "join" for one class,
-            "apart" for several; "" to ask.
+        labels: what to do with labels that differ only in case or spaces, or are one number: "join" into one
+            class, keep "apart" as several; "" to ask.
         drop_unlabelled: whether rows without a label are left out; otherwise they are refused.
-        keep_values: words that are otherwise taken for empty cells, such as NA, in any case of letters: here
+        keep_values: words that are otherwise taken for empty cells, such as NA, in upper or lower case: here
             they are text like any other, in every column.
     """
 
@@ -177,19 +177,19 @@ class DeclaredTypes(NamedTuple):
         return {"categorical": self.categorical, "numeric": self.numeric, "date": self.date}
 
     def kind(self, name: str) -> ColumnKind | None:
-        """Return the kind that was asked for; None if the values decide."""
+        """Return the kind that was requested; None if the values decide."""
         kinds = (ColumnKind.CATEGORY, ColumnKind.NUMBER, ColumnKind.DATE)
         return next((kind for kind, names in zip(kinds, self[:3], strict=True) if name in names), None)
 
 
 NOTHING_ASKED = DeclaredTypes()
-NO_NAMES = frozenset(  # what names no label, and no group
+NO_NAMES = frozenset(  # these name neither a label nor a group
     (
         *("", "?", "na", "n/a", "#n/a", "nan", "null", "n.a.", "#na", "#n/a n/a", "<na>", "-nan"),
         *("1.#ind", "-1.#ind", "1.#qnan", "-1.#qnan"),
     )
 )
-MINUS = "\u2212"  # as word processors and spreadsheets write it
+MINUS = "\u2212"  # as word processors and spreadsheets write a minus
 GAPS = NO_NAMES | {"none", "nil", "-", MINUS, "--", ".", "missing"}
 NUMBER_DATES = "%Y%m%d"  # dates that may be stored as whole numbers
 DAY_FORMATS = (
@@ -214,17 +214,17 @@ DECIMALS = r"(?:\d+\.?\d*|\.\d+)"
 POINT = re.compile(rf"{EITHER_SIGN}{DECIMALS}([eE]{EITHER_SIGN}\d+)?$")
 COMMA = re.compile(rf"{EITHER_SIGN}\d*,\d+$")
 HEX = re.compile(r"0[xX][0-9a-fA-F]{1,16}$")
-POINTS = re.compile(rf"{EITHER_SIGN}[1-9]\d{{0,2}}(\.\d{{3}})+(,\d+)?$")  # points of thousands
+POINTS = re.compile(rf"{EITHER_SIGN}[1-9]\d{{0,2}}(\.\d{{3}})+(,\d+)?$")  # points between thousands
 THOUSANDS = re.compile(rf"{EITHER_SIGN}[1-9]\d{{0,2}}(,\d{{3}})+(\.\d*)?$")
-NUMBER_FORMS = {  # numbers of each form of ``choose_number_parser``
+NUMBER_FORMS = {  # numbers in each form of ``choose_number_parser``
     "point": POINT,
     "comma": re.compile(rf"(?!{POINTS.pattern})({POINT.pattern}|{COMMA.pattern})"),
     "points": re.compile(rf"{POINTS.pattern}|(?!.*\.){POINT.pattern}|{COMMA.pattern}"),
     "thousands": re.compile(rf"{POINT.pattern}|{THOUSANDS.pattern}"),
 }
-FOREIGN = {  # what may be numbers or times, with how to write it
-    rf"{EITHER_SIGN}{DECIMALS}[dD]{EITHER_SIGN}\d+$": "write E for D, as in 0.126E+00",  # of Fortran
-    rf"['\u2019]{EITHER_SIGN}\d[\d.,]*['\u2019]?$": "write numbers without the apostrophe",  # of spreadsheets
+FOREIGN = {  # what may be numbers or times, and how to write these instead
+    rf"{EITHER_SIGN}{DECIMALS}[dD]{EITHER_SIGN}\d+$": "write E for D, as in 0.126E+00",  # as in Fortran
+    rf"['\u2019]{EITHER_SIGN}\d[\d.,]*['\u2019]?$": "write numbers without the apostrophe",  # spreadsheets
     r".{0,40}\b\d{4}\b.{0,40}\d\d:\d\d(:\d\d(\.\d+)?)? ?(?!AM\b|PM\b)([A-Z]{2,5}\b|[A-Z][a-z]+/\w+$)": (
         "write the offset of a named time zone, such as +01:00 for CET"
     ),
@@ -235,7 +235,7 @@ DIGIT_SPACES = " \u00a0\u2009\u202f"  # plain, no-break, thin and narrow
 APOSTROPHES = "'\u2019"
 SIGNS = r"%\u2030$\u00a2-\u00a5\u058f\u060b\u09f2\u09f3\u0e3f\u17db\u20a0-\u20c0"  # %, per mille, currencies
 PERCENT_SIGNS = ("%", "\u2030")
-CODES = (  # of currencies, ISO 4217: those that are traded most
+CODES = (  # of currencies, ISO 4217: the most traded ones
     *("AED", "ARS", "AUD", "BRL", "CAD", "CHF", "CLP", "CNY", "COP", "CZK", "DKK", "EUR", "GBP", "HKD"),
     *("HUF", "IDR", "ILS", "INR", "JPY", "KRW", "MXN", "MYR", "NOK", "NZD", "PHP", "PLN", "RON", "RUB"),
     *("SAR", "SEK", "SGD", "THB", "TRY", "TWD", "USD", "ZAR"),
@@ -259,11 +259,11 @@ CATEGORY = "say {categorical}"
 
 
 class ColumnError(Exception):
-    """What is wrong with a column, without its name.
+    """What is wrong with a column, not naming it.
 
     Args:
-        what: is wrong.
-        mends: it, each an imperative; options such as {numeric} are those with the name of the column.
+        what: what is wrong.
+        mends: how to mend it, each an imperative; {numeric} is that option with the name of the column.
     """
 
     def __init__(self, what: str, *mends: str) -> None:
@@ -271,7 +271,7 @@ class ColumnError(Exception):
         self.mends = mends
 
     def describe(self, name: str) -> str:
-        """Say what is wrong with a column of this name, and how to mend it."""
+        """Describe what is wrong with a column of this name, and how to mend it."""
         dropped = f"leave it out with {write_option('drop', name)} or --features"
         options = {option: write_option(option, name) for option in ("numeric", "categorical", "date", "id")}
         mends = (mend.format(**options) for mend in self.mends)
@@ -279,22 +279,22 @@ class ColumnError(Exception):
 
 
 def bare(text: str) -> str:
-    """Return text without spaces around it, and without the quotes that a space has kept in place."""
+    """Return text without spaces around it, and without the quotes that a space kept in place."""
     text = text.strip()
     quoted = len(text) > 1 and text[0] == text[-1] == '"'
     return text[1:-1].replace('""', '"').strip() if quoted else text
 
 
 def drop_gaps(distinct: Iterable[str | None], gaps: Collection[str] = GAPS) -> list[str]:
-    """Return the texts that are no gaps."""
+    """Return the texts that are not gaps."""
     return [text for text in distinct if text is not None and text.lower() not in gaps]
 
 
 def canonical_text(text: str) -> str:
     """Return the same for texts of one value: True and true, 01 and 1.0, 1,5 and 1.5, 08:00 and 08:00:00.
 
-    So are letters with an accent of their own or one after them, which look alike: Unicode's form C. Whole
-    numbers of which floats hold only some are compared to their last digit, as they are names.
+    Letters with a composed or a combining accent, which look alike, are the same too: Unicode's form C. Whole
+    numbers too large for floats to tell apart are compared to their last digit, as they are names.
     """
     if text.lower() in TRUTH:
         return text.lower()
@@ -314,9 +314,9 @@ def canonical_text(text: str) -> str:
 
 
 def fold_text(text: str) -> str:
-    """Return the same for texts that are one value, or that differ in what is easily written otherwise.
+    """Return the same text for all that are one value, or differ in what is often written differently.
 
-    That is case, spaces, hyphens and dashes between words, a point at the end, and signs of no width.
+    That is case, spaces, hyphens and dashes between words, a point at the end, and zero-width characters.
     """
     value = canonical_text(text)
     if value != normalize("NFC", text):  # a number, a date, a time or a truth value
@@ -328,7 +328,7 @@ def fold_text(text: str) -> str:
 
 
 def positions_by_value(texts: Sequence[str], key: Callable[[str], str] = canonical_text) -> dict[str, int]:
-    """Return the position of each text by its ``canonical_text``, without those that two texts share."""
+    """Return the position of each text by its ``canonical_text``, leaving out those that two texts share."""
     ways = [key(text) for text in texts]
     count = Counter(ways)
     return {way: i for i, way in enumerate(ways) if count[way] == 1}
@@ -342,13 +342,13 @@ def find_number_form(
     Args:
         texts: at least one.
         decimal: the decimal mark of other columns of the table, if it is known.
-        thousands: the mark between thousands, "," or ".", if that was said.
+        thousands: the thousands separator, "," or ".", if given.
 
     Raises:
-        ColumnError: a comma or a point may be that of thousands or of decimals.
+        ColumnError: a comma or a point may mark thousands or decimals.
     """
     amounts = list[Amount]()
-    for text in texts:  # most columns have none, as their first text shows
+    for text in texts:  # most columns hold no numbers, as their first text shows
         amount = read_amount(text)
         if amount.number == text and not PLAIN.match(text):
             break
@@ -384,7 +384,7 @@ def find_number_form(
 
 
 class Amount(NamedTuple):
-    """A number with a unit, or with spaces or apostrophes between thousands."""
+    """A number with a unit, or with spaces or apostrophes between its thousands."""
 
     unit: str  # such as "%" or "EUR"; "" for none
     number: str  # what is left, without these spaces and apostrophes
@@ -393,7 +393,7 @@ class Amount(NamedTuple):
 def read_amount(text: str) -> Amount:
     """Return the parts of an amount such as $7,000, 1 250,00 EUR, 16.29% or (3,400), which is negative.
 
-    All other text, plain numbers as well, has no unit, and is left as it is.
+    All other text, including plain numbers, has no unit, and is left as it is.
     """
     other = Amount("", text)
     negative = text.startswith("(") and text.endswith(")")
@@ -433,7 +433,7 @@ def find_decimal_mark(form: str) -> str:
 
 
 def has_short_decimals(texts: Iterable[str], form: str) -> bool:
-    """Return whether all of some numbers in a form have one or two decimals, or only marks of thousands."""
+    """Return whether all of some numbers in a form have one or two decimals, or only thousands separators."""
     mark = find_decimal_mark(form)
     whole = form.rpartition(AMOUNTS)[2] in ("thousands", "points")
     decimals = (read_amount(text).number.rpartition(mark) for text in texts)
@@ -441,7 +441,7 @@ def has_short_decimals(texts: Iterable[str], form: str) -> bool:
 
 
 def is_doubtful(text: str, form: str) -> bool:
-    """Return whether text is a number in a form, whose decimal mark may be that of thousands, as in 1.250."""
+    """Return whether text is a number in a form, but its decimal mark may mark thousands, as in 1.250."""
     pattern = POINTS if find_decimal_mark(form) == "." else THOUSANDS
     number = read_amount(text).number
     may_be = len(re.findall("[.,]", number)) == 1 and pattern.match(number)
@@ -449,14 +449,14 @@ def is_doubtful(text: str, form: str) -> bool:
 
 
 def choose_number_parser(form: str) -> Parser:
-    """Return what reads text as numbers.
+    """Return the function that reads text as numbers.
 
     Args:
         form: "point" for a decimal point, "comma" for a decimal comma, "points" for one with points between
             thousands, "thousands" for a decimal point with commas between thousands; "" for what a text
-            table takes as a number by itself; after a unit and "|" that of amounts in this unit, such as
-            "$|thousands". A text table's truth values and its whole numbers to the base
-            16, such as 0x1F, are numbers in "" and "comma".
+            table takes as a number by itself; for amounts, their unit and "|" come first, such as
+            "$|thousands". A text table's truth values and its hexadecimal whole numbers, such as 0x1F, are
+            numbers in "" and "comma".
     """
     unit, amounts, inner = form.rpartition(AMOUNTS)
 
@@ -464,7 +464,7 @@ def choose_number_parser(form: str) -> Parser:
         if amounts:
             amount = read_amount(text)
             if amount.unit != unit and (amount.unit or unit in PERCENT_SIGNS):
-                return None  # in another unit; and a number without a % may be of 1 or of 100
+                return None  # in another unit; a number without % may be a share of 1 or of 100
             text = amount.number
         if inner in ("", "comma") and text.lower() in TRUTH:
             return TRUTH[text.lower()]
@@ -485,17 +485,17 @@ def choose_number_parser(form: str) -> Parser:
 
 
 def _to_float(text: str) -> float:
-    """Return a number that is written with a point, and perhaps with another sign for minus."""
+    """Return a number written with a point, and perhaps with another minus sign."""
     return float(text.replace(MINUS, "-"))
 
 
 def _hexadecimal(text: str) -> int | None:
-    """Return a whole number of up to 63 bits to the base 16, such as 0x1F; None if text is none."""
+    """Return a hexadecimal whole number of up to 63 bits, such as 0x1F; None if text is not one."""
     return whole if HEX.match(text) and (whole := int(text, 16)) < 2**63 else None
 
 
 def _find_date_form(texts: Sequence[str]) -> tuple[str, list[str]]:
-    """Return the format in which most of some texts are dates, and those that are none.
+    """Return the format in which most of some texts are dates, and those that are not.
 
     Raises:
         ColumnError: the month may come first or second.
@@ -525,7 +525,7 @@ def _find_date_form(texts: Sequence[str]) -> tuple[str, list[str]]:
 
 
 def choose_date_parser(form: str) -> Parser:
-    """Return what reads text as milliseconds since 1970 in UTC; None if it is no date.
+    """Return the function that reads text as milliseconds since 1970 in UTC, or None if it is not a date.
 
     Args:
         form: a format of ``strptime``; "iso", or "", for dates such as 2026-11-23T12:30:00+01:00.
@@ -551,12 +551,12 @@ def _iso(text: str) -> float | None:
     except ValueError:
         return None
     since = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - EPOCH
-    milliseconds = float(int(since / timedelta(milliseconds=1)))  # as Arrow cuts fractions off
-    return milliseconds if milliseconds >= FIRST_DAY else None  # which by its zone is of the year 0
+    milliseconds = float(int(since / timedelta(milliseconds=1)))  # Arrow truncates fractions too
+    return milliseconds if milliseconds >= FIRST_DAY else None  # by its zone it may be in the year 0
 
 
 KEPT, MARK = b"kept", b"thousands"  # metadata of a table: what was said of its cells, see ``declare_cells``
-EMPTY_WORDS = csv.ConvertOptions().null_values  # that Arrow takes for empty cells of a text table
+EMPTY_WORDS = csv.ConvertOptions().null_values  # words that Arrow takes for empty cells of a text table
 FIRST_ROWS = 100
 FIRST_DAY = -62_135_596_800_000  # in milliseconds since 1970: January 1 of the year 1
 
@@ -564,24 +564,24 @@ FIRST_DAY = -62_135_596_800_000  # in milliseconds since 1970: January 1 of the 
 class Read(NamedTuple):
     """A column as numbers."""
 
-    values: Values  # (rows,), nan for gaps; a category that was never seen is a level of its own, the last
+    values: Values  # (rows,), nan for gaps; an unseen category has its own level, the last
     bad: NDArray[np.bool_]  # which rows hold a value of another kind, (rows,)
 
 
 class Cells:
-    """A column as it was read, whose distinct texts are looked up once.
+    """A column as it was read; each distinct text is looked up once.
 
-    Cells of a text table are text, as they were written. They are of one kind together, such as whole
-    numbers, which says how the column is understood; what a cell becomes then depends on its text alone.
+    Cells of a text table are text, as they were written. Together they are of one kind, such as whole
+    numbers, which says how the column is interpreted; what a cell becomes then depends only on its text.
 
     Attributes:
         values: as they were read; null where a cell of a text table is empty for Arrow.
-        stored: type of its values.
-        declared: whether it was a dictionary, which says that its values are categories.
+        stored: type of the values.
+        declared: whether it was a dictionary, which means that its values are categories.
         written: whether it is text of a text table.
-        decimal: the decimal mark of its table; None or "" if it is not known.
-        thousands: the mark between thousands, if that was said.
-        gaps: words that say that a cell is empty, in lower case.
+        decimal: the decimal mark of its table; None or "" if unknown.
+        thousands: the thousands separator, if given.
+        gaps: words that mean that a cell is empty, in lower case.
     """
 
     def __init__(
@@ -596,7 +596,7 @@ class Cells:
         self.written = decimal is not None and is_text(self.stored)
         self.decimal, self.thousands = decimal, thousands
         self.gaps = GAPS.difference(kept) if is_text(self.stored) else GAPS
-        if self.written:  # so that numbers are read at once
+        if self.written:  # so that numbers are read all at once
             empty = pa.array([word for word in EMPTY_WORDS if word.lower() in self.gaps], self.stored)
             if pc.any(found := pc.is_in(self.values, empty)).as_py():
                 self.values = pc.if_else(found, pa.scalar(None, self.stored), self.values)
@@ -609,7 +609,7 @@ class Cells:
         return cls(columns.column(name), decimal_mark(columns), mark, kept_words(columns), declared)
 
     def infer(self) -> pa.ChunkedArray:
-        """Return the values; of a text table as what its cells are together, such as whole numbers."""
+        """Return the values; in a text table, as what its cells are together, such as whole numbers."""
         if not self.written or is_text(self.typed.type) or self.mistaken:
             return self.values
         parts = [self.typed.take(chunk.indices) for chunk in self.encoded.chunks]
@@ -617,7 +617,7 @@ class Cells:
 
     @cached_property
     def kind(self) -> pa.DataType:
-        """Type of the values; of cells as they were written the type that they are of together."""
+        """Type of the values; for cells as they were written, the type that they have together."""
         if not self.written:
             return self.stored
         if self.values.null_count == len(self.values):
@@ -637,7 +637,7 @@ class Cells:
 
     @property
     def mistaken(self) -> bool:
-        """Whether marks that are said to be those of thousands are taken for those of decimals."""
+        """Whether what was given as the thousands separator is taken for the decimal mark."""
         if not (self.thousands and self.written and self.are_numbers):
             return False
         marked = [text for text in self.known if self.thousands in text]
@@ -645,12 +645,12 @@ class Cells:
 
     @cached_property
     def floats(self) -> Values | None:
-        """Text as numbers, all of it at once; None if some of it has to be read cell by cell, or is none."""
+        """Text as numbers, all at once; None if some has to be read cell by cell, or is not a number."""
         return cast_numbers(self.values, self.decimal == ",")
 
     @cached_property
     def zoned(self) -> NDArray[np.bool_]:
-        """Which moments say how far they are from UTC, (rows,)."""
+        """Which moments state their offset from UTC, (rows,)."""
         if not is_text(self.stored):
             return np.full(len(self.values), getattr(self.stored, "tz", None) is not None)
         texts, codes = self.texts
@@ -703,11 +703,11 @@ class Cells:
 
     @property
     def known(self) -> list[str]:
-        """The distinct texts that are no gaps, without spaces around them."""
+        """The distinct texts that are not gaps, without spaces around them."""
         return [text for text in self.texts[0] if text is not None]
 
     def count(self, texts: Collection[str]) -> int:
-        """Return in how many rows some of the distinct texts stand."""
+        """Return how many rows have one of these distinct texts."""
         chosen, (distinct, codes) = set(texts), self.texts
         return int(np.sum(np.array([text in chosen for text in distinct], np.bool_)[codes]))
 
@@ -721,14 +721,14 @@ class Cells:
         return f", such as {texts[0][:40]!r} in row {int(np.argmax(codes == distinct.index(texts[0]))) + 1}"
 
     def choose_form(self, column: Column) -> str:
-        """Return how numbers are written here, in a column that is understood as ``column``."""
+        """Return how numbers are written here, in a column that is interpreted as ``column``."""
         return column.form or ("comma" if self.decimal == "," else "")
 
     @property
     def levels(self) -> tuple[str, ...]:
-        """The levels of a column of categories, sorted: of cells as they were written those of their values.
+        """The levels of a column of categories, sorted: of cells as they were written, those of their values.
 
-        Where a cell would not find its level then, such as 0x1F that of 31, they are the texts themselves.
+        If a cell would then not find its level, as 0x1F that of 31, they are the texts themselves.
         """
         texts = self.known
         if self.written and not is_text(self.kind):
@@ -754,10 +754,10 @@ def read_numbers(cells: Cells, name: str, role: str, otherwise: str) -> Values:
     Args:
         cells: the column.
         name, role: what it is called, and what it is for, such as "the target".
-        otherwise: ends the message where it has no numbers.
+        otherwise: the end of the message if it has no numbers.
 
     Raises:
-        InputError: cells are empty, or no numbers, or numbers that may be read in two ways.
+        InputError: cells are empty, are not numbers, or are numbers that may be read in two ways.
     """
     called, column = f"{role} {name!r}", cells.infer()
     if is_text(column.type) and (known := cells.known):
@@ -795,7 +795,7 @@ def _read_cells(cells: Cells, column: Column) -> Read:
         written = is_text(cells.stored)
         if cells.are_dates and not (written and column.form not in ("", ISO)):
             moments = read_moments(cells.infer())
-            return Read(moments, written & (moments < FIRST_DAY))  # Arrow reads the year 0 as well
+            return Read(moments, written & (moments < FIRST_DAY))  # Arrow reads the year 0 too
         if written or (cells.are_numbers and column.form):
             return _of_distinct(cells, choose_date_parser(column.form))
         raise ColumnError(f"holds {cells.stored}, not dates")
@@ -832,23 +832,23 @@ def check_alike(columns: pa.Table, name: str) -> None:
 
 
 def declare_cells(columns: pa.Table, **said: str) -> pa.Table:
-    """Return a table with what was said of its cells.
+    """Return a table with what was said about its cells.
 
-    That is ``kept``, the words of ``GAPS`` that are ordinary text in any case of letters, with commas between
-    them; and ``thousands``, the mark between thousands.
+    That is ``kept``, the words of ``GAPS`` that are ordinary text in upper or lower case, with commas between
+    them; and ``thousands``, the thousands separator.
     """
     declared = {name.encode(): text.encode() for name, text in said.items()}
     return columns.replace_schema_metadata((columns.schema.metadata or {}) | declared)
 
 
 def kept_words(columns: pa.Table) -> frozenset[str]:
-    """Return the words of ``GAPS`` that are ordinary text in a table; none of one that nobody has taken."""
+    """Return the words of ``GAPS`` that are ordinary text in a table; none if nobody declared any."""
     return frozenset((columns.schema.metadata or {}).get(KEPT, b"").decode().split(",")) - {""}
 
 
 def _are_codes(texts: pa.Array) -> bool:
-    """Return whether texts may be codes such as 12E03: all are digits, of which some have an E among them."""
-    if not pc.any(pc.match_substring(texts, "e", ignore_case=True)).as_py():  # sooner known than the next
+    """Return whether texts may be codes such as 12E03: all are digits, some with an E among them."""
+    if not pc.any(pc.match_substring(texts, "e", ignore_case=True)).as_py():  # faster than the next check
         return False
     digits = _all_match(texts[:FIRST_ROWS], ALL_DIGITS) and _all_match(texts, ALL_DIGITS)
     return digits and bool(pc.any(pc.match_substring_regex(texts, E_CODE)).as_py())
@@ -861,9 +861,9 @@ def _all_match(texts: pa.Array, pattern: str) -> bool:
 def cast_numbers(texts: pa.ChunkedArray, comma: bool, gaps: Collection[str] = ()) -> Values | None:
     """Return text as numbers, nan for nulls and words that are ``gaps``; None unless Arrow casts the rest.
 
-    That is what ``choose_number_parser`` reads in the forms "" and "point" (or "comma"), at once: both round
-    to the nearest float, and Arrow casts nothing that the parser refuses, but for words of nan that are no
-    gaps, such as nan(1). Nor is anything that Arrow casts a date or a truth value.
+    That is what ``choose_number_parser`` reads in the forms "" and "point" (or "comma"), all at once: both
+    round to the nearest float, and Arrow casts nothing that the parser refuses, except words for nan that are
+    not gaps, such as nan(1). Nor is anything that Arrow casts a date or a truth value.
     """
     if gaps and (numbers := cast_numbers(texts, comma)) is not None:
         return numbers
@@ -875,7 +875,7 @@ def cast_numbers(texts: pa.ChunkedArray, comma: bool, gaps: Collection[str] = ()
             return None
         texts = pc.replace_substring(texts, ",", ".")
     try:
-        texts.slice(0, FIRST_ROWS).cast(pa.float64())  # Arrow words a message for each that it cannot cast
+        texts.slice(0, FIRST_ROWS).cast(pa.float64())  # Arrow composes a message for each that it cannot cast
         cast = texts.cast(pa.float64())
     except pa.ArrowInvalid:
         return None
@@ -884,7 +884,7 @@ def cast_numbers(texts: pa.ChunkedArray, comma: bool, gaps: Collection[str] = ()
 
 
 def number_values(column: pa.ChunkedArray) -> NDArray[np.intp]:
-    """Return a number for each row of a column without gaps, the same for equal values alone.
+    """Return a number for each row of a column without gaps, the same only for equal values.
 
     They count from 0 in the order of first appearance.
     """
@@ -894,7 +894,7 @@ def number_values(column: pa.ChunkedArray) -> NDArray[np.intp]:
 
 
 def decode(coded: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return the values of a dictionary, which may hold a value, or none, twice.
+    """Return the values of a dictionary, which may hold a value, or null, twice.
 
     Raises:
         InputError: they take too many bytes.
@@ -907,7 +907,7 @@ def decode(coded: pa.ChunkedArray) -> pa.ChunkedArray:
 def without_gaps(values: pa.ChunkedArray, gaps: Collection[str]) -> pa.ChunkedArray:
     """Return text without spaces around it, and null in place of words that say that it is missing.
 
-    Chunk by chunk, as each step holds a copy of all text that it is given.
+    Chunk by chunk, as each step holds a copy of all text it is given.
     """
     words, null, parts = pa.array(sorted(gaps), values.type), pa.scalar(None, values.type), []
     for chunk in values.chunks:
@@ -921,13 +921,13 @@ def _all_known(values: NDArray[Any]) -> Read:
 
 
 def _make_numbering(levels: tuple[str, ...]) -> Callable[[str], float]:
-    """Return what gives the number of a level, which may be written in another way; one more for no level."""
+    """Return a function from a level, perhaps written differently, to its number; one more if unknown."""
     exact, alike = {level: i for i, level in enumerate(levels)}, positions_by_value(levels)
     return lambda text: float(exact.get(text, alike.get(canonical_text(text), len(levels))))
 
 
 def _numbers_in_text(cells: Cells, column: Column) -> Read:
-    """Read text as numbers: all at once if that can be done, else each distinct text."""
+    """Read text as numbers: all at once if possible, else each distinct text."""
     form, thousands = cells.choose_form(column), cells.thousands
     mark, parse = find_decimal_mark(form), choose_number_parser(form)
     if form in ("", "point", "comma") and not (
@@ -941,7 +941,7 @@ def _numbers_in_text(cells: Cells, column: Column) -> Read:
             return _all_known(numbers)
 
     def parse_certain(text: str) -> float | None:
-        """Take the mark of 1.250 for that of thousands if that is said; without a word it is no number."""
+        """Take the mark of 1.250 for thousands if the user said so; otherwise it is not a number."""
         if column.short_decimals and thousands in ("", mark) and is_doubtful(text, form):
             return parse(text.replace(mark, "")) if thousands else None
         number = parse(text)
@@ -951,7 +951,7 @@ def _numbers_in_text(cells: Cells, column: Column) -> Read:
 
 
 def _have_decimals(texts: pa.ChunkedArray, form: str, counts: str) -> pa.ChunkedArray:
-    """Return which texts have so many decimals, such as "1,2" for one or two."""
+    """Return which texts have as many decimals as ``counts``, such as "1,2" for one or two."""
     mark = find_decimal_mark(form)
     return pc.match_substring_regex(texts, f"^[^{mark}]*[{mark}].{{{counts}}}$")
 
@@ -972,17 +972,17 @@ def _of_distinct(cells: Cells, parse: Parser) -> Read:
     return Read(numbers[codes], bad[codes])
 
 
-MOSTLY = 0.5  # share of a column's values from which they are its kind, and others a mistake
-MAX_PROBLEMS = 5  # columns whose problems are said in full
+MOSTLY = 0.5  # share of values from which they decide a column's kind, and others are mistakes
+MAX_PROBLEMS = 5  # columns whose problems are described in full
 
 
 @dataclass(frozen=True)
 class Schema:
-    """How the columns of a table are understood, in their order.
+    """How the columns of a table are interpreted, in their order.
 
     Attributes:
         columns: one for each feature.
-        plain: whether all of them are numbers, and have no gaps in the rows they were learned from: every
+        plain: whether all are numbers, without gaps in the rows they were learned from: every
             learner takes these as they are, and a row with a gap cannot be judged.
     """
 
@@ -996,20 +996,20 @@ class Schema:
 
     @classmethod
     def from_json(cls, content: object) -> "Schema":
-        """Return the schema that JSON values describe, as if there were gaps.
+        """Return the schema that JSON values describe, as if columns had gaps.
 
         Raises:
-            ValueError: they describe none.
+            ValueError: they do not describe one.
         """
         return cls(tuple(read_as(list[Column], content)))
 
     def to_json(self) -> list[dict[str, object]]:
-        """Return how the columns are understood as JSON values, which ``from_json`` reads."""
+        """Return how the columns are interpreted, as JSON values, which ``from_json`` reads."""
         return [asdict(column) for column in self]
 
     @classmethod
     def learn(cls, columns: pa.Table, names: Sequence[str], types: DeclaredTypes) -> tuple["Schema", Values]:
-        """Return how the named columns of a table are understood, and their rows as numbers [n, d].
+        """Return how the named columns of a table are interpreted, and their rows as numbers [n, d].
 
         Raises:
             InputError: what is wrong with every column that cannot be learned from, and how to mend each.
@@ -1041,7 +1041,7 @@ class Schema:
             gaps: whether a row with a gap can be judged.
 
         Raises:
-            InputError: a column is missing, or of another kind as a whole.
+            InputError: a column is missing, or is of another kind as a whole.
         """
         names = columns.column_names
         position = {name: i for i, name in enumerate(names)}
@@ -1079,12 +1079,12 @@ class Schema:
         return NewRows(X, bad, reason, unseen)
 
     def settle(self, X: Values) -> "Schema":
-        """Return the schema, ``plain`` if it is for rows X [rows, d]."""
+        """Return the schema, ``plain`` if that is true for rows X [rows, d]."""
         numbers = all(column.kind is ColumnKind.NUMBER for column in self)
         return replace(self, plain=numbers and not np.isnan(X).any())
 
     def narrow(self, X: Values) -> "Schema":
-        """Return how columns are understood by some rows X [rows, d] alone: with the categories they hold.
+        """Return how columns are interpreted from some rows X [rows, d] alone: with the categories they hold.
 
         Raises:
             InputError: a column is empty in all of these rows.
@@ -1103,7 +1103,7 @@ class Schema:
         return Schema(tuple(narrowed)).settle(X)
 
     def translate(self, X: Values, narrowed: "Schema") -> Values:
-        """Return rows X [rows, d] as a narrower schema has them: other categories were never seen."""
+        """Return rows X [rows, d] in a narrower schema: its missing categories count as never seen."""
         X = X.copy()
         for i, (column, narrower) in enumerate(zip(self, narrowed, strict=True)):
             if column.levels != narrower.levels:
@@ -1133,10 +1133,10 @@ class NewRows(NamedTuple):
     """Rows to be predicted, as numbers.
 
     Attributes:
-        X: (rows, d); a category that was never seen has a level of its own.
+        X: (rows, d); a category that was never seen has its own level.
         bad: which rows cannot be judged, (rows,).
         reason: why the first of them cannot; "" if all can.
-        unseen: says in how many rows a category was never seen; "" if all were.
+        unseen: says how many rows have a category that was never seen; "" if none.
     """
 
     X: Values
@@ -1151,7 +1151,7 @@ class NewRows(NamedTuple):
 
 
 def _reason(cells: Cells, column: Column, x: Values, wrong: NDArray[np.bool_]) -> str:
-    """Say why the first wrong row of a column cannot be judged."""
+    """Return why the first wrong row of a column cannot be judged."""
     row = int(np.argmax(wrong))
     said = cells.values[row].as_py()
     shown = f"{str(said)[:40]!r} in row {row + 1}"
@@ -1173,10 +1173,10 @@ def _reason(cells: Cells, column: Column, x: Values, wrong: NDArray[np.bool_]) -
 
 
 def format_column(values: Values, column: Column) -> pa.Array | pa.ChunkedArray:
-    """Return numbers as a column that is understood as ``column`` again, if that kind is asked for."""
+    """Return numbers as a column that is interpreted as ``column`` again, if that kind is asked for."""
     gap = np.isnan(values)
     if column.kind is ColumnKind.CATEGORY:
-        unseen = f"{max(column.levels, key=len, default='')}?"  # longer than any level: a level of none
+        unseen = f"{max(column.levels, key=len, default='')}?"  # longer than any level: it equals none
         levels = pa.array([*column.levels, unseen], pa.string())
         codes = pa.array(np.where(gap, 0, values).astype(np.int64), mask=gap)
         return decode(pa.chunked_array([pa.DictionaryArray.from_arrays(codes, levels)]))
@@ -1187,7 +1187,7 @@ def format_column(values: Values, column: Column) -> pa.Array | pa.ChunkedArray:
 
 
 def learn_column(cells: Cells, name: str, asked: ColumnKind | None) -> tuple[Column, Values]:
-    """Return how a column is understood, of a kind that may be ``asked`` for, and its numbers (rows,).
+    """Return how a column is interpreted, as a kind that may be ``asked`` for, and its numbers (rows,).
 
     Raises:
         ColumnError: it is empty, or of several kinds; or the largest magnitude, gaps or not, is above 1e150,
@@ -1195,7 +1195,7 @@ def learn_column(cells: Cells, name: str, asked: ColumnKind | None) -> tuple[Col
     """
     column = _infer(cells, name, asked)
     numbers, bad = _read_cells(cells, replace(column, short_decimals=False))  # none here has three
-    if bad.any():  # Arrow takes for a number or a date what is none for us, such as nan(1) and 0000-01-01
+    if bad.any():  # Arrow reads numbers or dates that are not ours, such as nan(1) and 0000-01-01
         column = _infer_text(cells, name, asked)
         numbers = _read_cells(cells, column).values
     if len(numbers) and np.isnan(numbers).all():
@@ -1248,7 +1248,7 @@ def _infer(cells: Cells, name: str, asked: ColumnKind | None) -> Column:
 
 
 def _infer_text(cells: Cells, name: str, asked: ColumnKind | None) -> Column:
-    """Decide what a column of text holds, from its distinct values and those of each row."""
+    """Decide what a column of text holds, from its distinct values and from each row's."""
     known, rows = cells.known, cells.count(cells.known)
     if not known:
         raise ColumnError("is empty")

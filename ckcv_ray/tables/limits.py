@@ -1,7 +1,7 @@
 """Sizes up to which tables are read: a small file may expand to a large one, or claim to.
 
-What a file says of itself is checked against limits before it is read; what it expands to in fact is limited
-by the memory that this process may map while it reads.
+What a file says about itself is checked against limits before it is read; what it really expands to is
+limited by the memory that this process may map while it reads.
 """
 
 import resource
@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 
 from ckcv_ray.errors import InputError
 
-DECIMAL = b"decimal"  # metadata of a table whose cells are as they were written: its decimal mark
-REMARKS = b"remarks"  # metadata of a table: what has to be said of how it was read, a line each
+DECIMAL = b"decimal"  # metadata of a table whose cells are as written: its decimal mark
+REMARKS = b"remarks"  # metadata of a table: what has to be said about how it was read, a line each
 SPARSE = b"sparse"  # metadata of a table that was stored without its zeros
 HELD = b"held"  # metadata of a column that was not read: the type of its cells
 DECLARED = b"declared"  # metadata of a column that was a dictionary: its values are categories
@@ -27,23 +27,23 @@ MAX_TABLE_COLUMNS = 65_536
 MAX_CELLS = 1 << 27
 MAX_TABLE_BYTES = 1 << 30
 LINE_BYTES = 1 << 24
-FOLDER_BYTES = 2 << 30  # of memory, beside what is mapped, for reading a file of a run folder
+FOLDER_BYTES = 2 << 30  # of memory, besides what is mapped, for reading a file of a run folder
 OF_LENGTHS = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
-OWN_SHARE = 0.75  # of the memory that is free, for reading a table
+OWN_SHARE = 0.75  # of the free memory, for reading a table
 
 
 @contextmanager
 def limit_memory(most: int | None = None) -> Iterator[None]:
-    """Let this process map no more than so many bytes beside what it has; the limit is lifted at the end.
+    """Let this process map at most so many bytes besides what it has; the limit is lifted at the end.
 
-    The limit is one of the process. So none is set while Python has other threads, which could not allocate
-    either, nor on systems other than Linux: there a file may take what memory there is.
+    The limit is on the process. So none is set while Python has other threads, which could not allocate
+    either, nor on systems other than Linux: there a file may take all the memory there is.
 
     Args:
-        most: bytes; by default three quarters of the memory that is free.
+        most: bytes; by default three quarters of the free memory.
 
     Raises:
-        ValueError: more was needed.
+        ValueError: more is needed.
     """
     if sys.platform != "linux" or threading.active_count() > 1:
         yield
@@ -82,12 +82,12 @@ def check_bytes(name: str, size: int) -> None:
 
 
 def check_text(name: str, *columns: pa.ChunkedArray) -> None:
-    """Raise InputError if text takes too many bytes once each cell holds its own, as in no dictionary."""
+    """Raise InputError if text takes too many bytes once each cell holds its own, without a dictionary."""
     size = 0
     for chunk in chain.from_iterable(column.chunks for column in columns):
         coded = pa.types.is_dictionary(chunk.type)
         texts = chunk.dictionary if coded else chunk
-        if pa.types.is_string_view(texts.type):  # whose lengths Arrow does not tell
+        if pa.types.is_string_view(texts.type):  # Arrow does not give their lengths
             texts = texts.cast(pa.large_string())
         if any(is_one(texts.type) for is_one in OF_LENGTHS):
             lengths = pc.binary_length(texts)
@@ -96,7 +96,7 @@ def check_text(name: str, *columns: pa.ChunkedArray) -> None:
 
 
 def decimal_mark(columns: pa.Table) -> str | None:
-    """Return the decimal mark of a table whose cells are as they were written: "" if no number has one.
+    """Return the decimal mark of a table whose cells are as written: "" if no number has one.
 
     None for any other table.
     """
@@ -105,7 +105,7 @@ def decimal_mark(columns: pa.Table) -> str | None:
 
 
 def list_remarks(columns: pa.Table) -> list[str]:
-    """Return what has to be said of how a table was read: ends of sentences that begin with its file."""
+    """Return what has to be said about how a table was read: ends of sentences that begin with its file."""
     remarks: bytes = (columns.schema.metadata or {}).get(REMARKS, b"")
     return remarks.decode("utf-8", "replace").splitlines()
 

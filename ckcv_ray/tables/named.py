@@ -1,12 +1,12 @@
 """Named learning sets: Breiman's generators, sets of scikit-learn, and those that plug-ins read.
 
-Each has columns x0, x1, ... and y (of scikit-learn: the set's feature names and target), and test rows if the
-set defines any.
+Each has columns x0, x1, ... and y (for scikit-learn, the set's feature names and target), and test rows if
+the set defines any.
 
 A plug-in is an installed package with an entry point of the group ``ckcv_ray.sources``. The name of the entry
 point is the first word of its sources, such as ``ida`` in ``ida:banana:1``; its object is a function that
 takes such a source and returns its ``Columns``, or raises InputError if there is no such set. It is imported
-when such a source is read, and never to open a run folder.
+when such a source is read, but never to open a run folder.
 
 References: Breiman, "Bias, variance, and arcing classifiers", report 460, Statistics, Berkeley, 1996
 (twonorm, ringnorm, d = 20); Breiman, Friedman, Olshen, Stone, "Classification and Regression Trees", 1984,
@@ -70,7 +70,7 @@ def load_source(source: str) -> Columns:
         )
         return Columns(from_matrix(*learn), from_matrix(*test))
     if family not in ("sklearn", *GENERATORS) and (plug_in := _find_plug_in(family)):
-        with convert_errors(InputError, f"{plug_in.value} cannot read {source!r}"):  # by raising anything
+        with convert_errors(InputError, f"{plug_in.value} cannot read {source!r}"):  # it may raise anything
             columns: Columns = plug_in.load()(source)
             return columns
     if family == PAPER:
@@ -134,7 +134,7 @@ def _sklearn(name: str) -> pa.Table:
         raise InputError(f"sklearn:{name}: choose from {', '.join(sorted(loaders))}{suggest(name, loaders)}")
     bunch = loaders[name]()
     names = [str(feature) for feature in bunch.feature_names]
-    if "target_names" not in bunch:  # of numbers
+    if "target_names" not in bunch:  # a set with numbers as target
         return from_matrix(bunch.data, bunch.target, names, target="target")
     labels = np.array([str(label) for label in bunch.target_names])[bunch.target]
     return from_matrix(bunch.data, labels, names, target="target")
@@ -149,12 +149,12 @@ def _number(text: str, source: str) -> int:
 def read(source: str | Path, reading: Reading = AS_IT_IS, say: Callable[[str], object] = warn) -> Columns:
     """Read the columns of a file (CSV, Parquet, Feather, Excel, NPZ, svmlight) or of a named set.
 
-    Cells of text tables are text, as they are written.
+    Cells of text tables are text, as written.
 
     Args:
         source: a file's path, or a named set such as twonorm:400:0.
         reading: what the file does not say about itself.
-        say: is called with each sentence about how the file was read; by default these are warnings.
+        say: called with each sentence about how the file was read; by default these are warnings.
 
     Raises:
         InputError: the source does not exist or cannot be read.

@@ -1,10 +1,10 @@
 """Objects of a store (S3, Google Cloud Storage, Azure) by name: their addresses, and one client for all.
 
-The only module that imports obstore, and only when a store is opened. Credentials come from the environment,
-by obstore's own chain, and stand in no address, message or file.
+The only module to import obstore, and only when a store is opened. Credentials come from the environment,
+by obstore's own chain, and appear in no address, message or file.
 
-An object appears once it is complete. ``create`` writes one only if there is none of that name, which
-the store decides.
+An object appears only once it is complete. ``create`` writes one only if there is none of that name:
+the store decides that.
 """
 
 import os
@@ -25,14 +25,14 @@ SCHEMES = ("s3", "gs", "az")
 MARK = "://"
 OBSTORE = "obstore>=0.12"  # what to install
 BUCKET = re.compile(r"[a-z0-9][a-z0-9._-]{1,61}[a-z0-9]")
-LONGEST_KEY = 700  # characters; stores allow 1024 bytes, and a run adds names of its own
-NOT_IN_KEYS = frozenset('\\{}^%`[]"<>~#|*?')  # that stores or their clients write in other ways
+LONGEST_KEY = 700  # characters; stores allow 1024 bytes, and a run adds its own names
+NOT_IN_KEYS = frozenset('\\{}^%`[]"<>~#|*?')  # which stores or their clients write in other ways
 STREAM_BYTES = 1 << 22
-RETRIES = 12  # of a request that is not answered, with pauses that grow: half a minute to a minute in all
+RETRIES = 12  # of an unanswered request, with growing pauses: half a minute to a minute in all
 FIRST_PAUSE, LONGEST_PAUSE, LONGEST_REQUEST, LONGEST_CONNECT = 0.5, 8.0, 60.0, 5.0  # seconds
-GROWTH = 3  # of the longest pause, which is drawn, from one to the next
+GROWTH = 3  # from one longest pause to the next; each pause is drawn
 LONGEST_RETRYING = 180.0
-ATTEMPTS = 3  # of a request that is cut off in the middle
+ATTEMPTS = 3  # for a request that is cut off midway
 NO_BUCKET = ("NoSuchBucket", "ContainerNotFound")
 CODE = re.compile(r"<Code>(\w+)</Code>")
 WITHOUT_CREDENTIALS = ("169.254.169.254", "metadata.google.internal", "169.254.170.2")
@@ -50,26 +50,26 @@ class Address(NamedTuple):
     """A place in a store."""
 
     scheme: str  # "s3", "gs" or "az"
-    bucket: str  # name of the bucket; of the container on Azure
+    bucket: str  # name of the bucket, or on Azure of the container
     key: str  # the name below it, without a slash at either end; "" for the bucket itself
 
     def __str__(self) -> str:
         return f"{self.scheme}{MARK}{self.bucket}/{self.key}".rstrip("/")
 
     def inside(self, name: str) -> "Address":
-        """Return the address of a name below this one."""
+        """Return the address of a name below this address."""
         return self._replace(key=f"{self.key}/{name}".strip("/"))
 
 
 class Listed(NamedTuple):
-    """What a listing says of an object: its name below the place, and when it was written."""
+    """What a listing says about an object: its name below the place, and when it was written."""
 
     name: str
     modified: datetime
 
 
 def is_address(value: object) -> TypeGuard[str]:
-    """Return whether a value is text with a scheme, such as s3://bucket/name, of a known one or not."""
+    """Return whether a value is text with a scheme, such as s3://bucket/name, known or not."""
     return isinstance(value, str) and MARK in value
 
 
@@ -77,12 +77,12 @@ def parse_address(name: str, text: str, least: int = 1) -> Address:
     """Read an address.
 
     Args:
-        name: of the option, for messages.
-        text: such as s3://bucket/runs/patients.
-        least: 1 if a name below the bucket is needed, 0 if the bucket alone will do.
+        name: name of the option, for messages.
+        text: the address, such as s3://bucket/runs/patients.
+        least: 1 if a name below the bucket is needed, 0 if a bucket is enough.
 
     Raises:
-        InputError: it is none, or has a user, a password or a query, which are not shown.
+        InputError: it is not an address, or has a user, a password or a query, which are not shown.
     """
     scheme = text.partition(MARK)[0]
     if scheme not in SCHEMES:
@@ -107,17 +107,17 @@ def parse_address(name: str, text: str, least: int = 1) -> Address:
 
 
 def ask_at_once(*requests: Callable[[], Returned]) -> list[Future[Returned]]:
-    """Make several requests at once, and return their answers in the same order, once all are there.
+    """Make several requests at once, and return their answers in the same order, once all have arrived.
 
-    A store takes its time for each, and no longer for several. An error is raised by ``result`` of its
-    answer, so that one which turns out not to be needed changes nothing.
+    A store takes its time over each, but no longer over several. An error is raised by the ``result`` of its
+    answer, so one for an answer that turns out not to be needed changes nothing.
     """
     with ThreadPoolExecutor(AT_ONCE) as pool:
         return [pool.submit(request) for request in requests]
 
 
 class Bucket:
-    """The objects below an address, by the name that follows it.
+    """The objects below an address, by the rest of their name.
 
     Every method raises UnreachableError if the store does not answer within the retries, or refuses, and
     InputError if there is no such bucket, or obstore is not installed.
@@ -158,13 +158,13 @@ class Bucket:
         self._ask(f"read {name}", fill)
 
     def put(self, name: str, content: bytes) -> None:
-        """Write an object; one of that name is replaced."""
+        """Write an object, replacing any of that name."""
         self._ask(f"write {name}", lambda: self._put(name, content))
 
     def create(self, name: str, content: bytes) -> bool:
-        """Write an object if there is none of that name; return whether this was done.
+        """Write an object if there is none of that name; return whether it was written.
 
-        A request that is repeated may meet what it wrote itself, and is then refused: compare what is there.
+        A repeated request may find what it wrote itself, and is then refused: compare what is there.
         """
 
         def write() -> bool:
@@ -179,7 +179,7 @@ class Bucket:
         return self._ask(f"write {name}", write)
 
     def delete(self, name: str) -> None:
-        """Delete an object; one that is not there is no error."""
+        """Delete an object; it is not an error if there is none."""
         with suppress(FileNotFoundError):
             self._ask(f"delete {name}", lambda: self._store.delete(self._key(name)))
 
@@ -191,7 +191,7 @@ class Bucket:
         return sorted(Listed(entry["path"][start:], entry["last_modified"]) for entry in found)
 
     def folders(self, name: str) -> set[str]:
-        """Return the names of the folders in a folder, as far as the store lists them."""
+        """Return the names of the folders in a folder, as far as the store lists any."""
         found = self._ask("list", lambda: self._store.list_with_delimiter(self._key(name) or None))
         return {path.rstrip("/").rpartition("/")[2] for path in found["common_prefixes"]}
 
@@ -232,10 +232,10 @@ class Bucket:
             ) from None
 
     def _ask(self, action: str, request: Callable[[], Returned]) -> Returned:
-        """Return what a request returns; one that is cut off in the middle is repeated a few times.
+        """Return what a request returns; if it is cut off midway, repeat it a few times.
 
-        The client repeats by itself, with pauses, what was not answered at all. Its errors are converted:
-        their messages may show too much.
+        The client itself repeats, with pauses, what was not answered at all. Its errors are converted: their
+        messages may reveal too much.
         """
         if find_spec("obstore") is None:
             raise InputError(
@@ -247,7 +247,7 @@ class Bucket:
                 return request()
             except (ValueError, UnreachableError):
                 raise
-            except Exception as error:  # of many classes, which differ between versions of the client
+            except Exception as error:  # many classes, which differ between versions of the client
                 if any(code in str(error) for code in NO_BUCKET):
                     raise InputError(
                         f"{str(self.address)!r}: there is no bucket {self.address.bucket!r}: create it, or "
@@ -265,7 +265,7 @@ class Bucket:
 
 
 def explain_error(scheme: str, error: Exception) -> str:
-    """Return in a few words what a client's error says, without any address, query or key in it."""
+    """Return briefly what a client's error says, without any address, query or key in it."""
     text = str(error)
     if any(host in text for host in WITHOUT_CREDENTIALS):
         return f"the environment has no credentials for {scheme}{MARK}: set {CREDENTIALS[scheme]}"

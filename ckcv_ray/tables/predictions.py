@@ -1,6 +1,6 @@
-"""Files of labels and predictions that somebody else made: what their columns are for, checked once.
+"""Files of labels and predictions made by somebody else: what their columns are for, checked once.
 
-Nothing is learned from them, so a file may have few rows, and one class alone.
+Nothing is learned from them, so a file may have few rows, and only one class.
 """
 
 import re
@@ -39,18 +39,18 @@ from ckcv_ray.tables.task import Task, compute_salt, hash_columns, join_copies, 
 from ckcv_ray.validation import Label, Mask, Numbers, Values
 
 MIN_GROUPS = 2
-ANOTHER = "(another class)"  # which no row has, and which is never predicted
-MAX_LABELS = 20  # more classes that are all numbers are numbers to predict
+ANOTHER = "(another class)"  # a class that no row has and that is never predicted
+MAX_LABELS = 20  # more classes than this, all numbers, are numbers to predict
 PROBABILITY = re.compile(r"[01]?[.,][0-9]+(e-[0-9]+)?")
 
 
 class PredictionColumns(NamedTuple):
-    """Which columns of a file are what.
+    """What each column of a file is.
 
     Attributes:
-        label: what is true.
+        label: the true label.
         prediction: what was predicted; None for a score alone.
-        score: of two classes, larger for rows that are more likely positive; None without one.
+        score: for two classes, larger for rows that are more likely positive; None without one.
         against: other predictions of the same rows; None without any.
         group, weight: as in ``tables.task.Roles``.
         subgroups: columns whose groups of rows are claimed.
@@ -72,13 +72,13 @@ class Predictions:
     Attributes:
         task: the rows, with the columns of subgroups.
         columns: which columns are what.
-        predicted: class numbers, -1 for what is no class, or numbers, (n,); None if only scores are known.
+        predicted: class numbers, -1 for what is not a class, or numbers, (n,); None if only scores are known.
         score: larger for rows of class 1, (n,); None without scores.
         against: other predictions, as ``predicted``; None without any.
         empty: rows without a label, which count as wrong; their class number is 0, (n,).
-        strange: labels that were predicted, and that no row has.
+        strange: labels that were predicted but that no row has.
         repeats: rows that equal another one in every column, if there are more than labels and predictions.
-        cut_off: from which score on a row was predicted positive, if that is how ``predicted`` was made.
+        cut_off: the score from which on rows were predicted positive, if ``predicted`` was made so.
     """
 
     task: Task
@@ -99,13 +99,13 @@ def read_predictions(
 
     Args:
         table: the file.
-        columns: which of its columns are what.
-        numbers: whether numbers are predicted, and not classes.
-        empty_wrong: whether rows without a label, or a prediction, count as wrong, and are not refused.
-        source: of the table, for display.
+        columns: what each of its columns is.
+        numbers: whether numbers are predicted rather than classes.
+        empty_wrong: whether rows without a label, or a prediction, count as wrong instead of being refused.
+        source: where the table came from, for display.
 
     Raises:
-        InputError: a column is missing, has two purposes, or holds what cannot be of its purpose.
+        InputError: a column is missing, has two purposes, or holds what does not suit its purpose.
     """
     table = join_copies(table)
     _check_purposes(table, columns)
@@ -162,7 +162,7 @@ def _read_labels(
     empty = _find_empty(table, name, empty_wrong)
     known = table.filter(pa.array(~empty))
     labels = read_labels(known, name)
-    if columns.prediction is not None and len(labels.unique()) == 1:  # others may be predicted
+    if columns.prediction is not None and len(labels.unique()) == 1:  # other classes may be predicted
         predicted = known[columns.prediction]
         predicted = predicted.filter(pa.array(find_filled(predicted, columns.prediction, ClassTarget.gaps)))
         texts = [*labels.cast(pa.string()).chunks, *predicted.cast(pa.string()).chunks]
@@ -182,7 +182,7 @@ def _read_labels(
 def _read_predicted(
     table: pa.Table, name: str | None, target: Target, empty_wrong: bool
 ) -> tuple[Numbers | None, list[Label]]:
-    """Return what a column predicts, and the labels in it that are no class; None without a column."""
+    """Return what a column predicts, and the labels in it that are not classes; None without a column."""
     if name is None:
         return None, []
     if not target.classes:

@@ -1,9 +1,9 @@
-"""What is said of a task: columns that number the rows, repeats, spellings, what gives the target away.
+"""What is said about a task: columns that number the rows, repeats, spellings, what gives the target away.
 
-Equal rows are harmless where independent examples happen to be alike, and not where they are one example that
-was entered several times. Both look the same, so they are counted: how many there are, and how many would
-have to be left out to keep one of each. A column that numbers the rows, such as an id, makes all rows differ
-and says nothing about a row: it is not compared.
+Equal rows are harmless where independent examples happen to be alike, but not where one example was entered
+several times. Both look the same, so they are counted: how many there are, and how many would have to be left
+out to keep one of each. A column that numbers the rows, such as an id, makes all rows differ but says nothing
+about them, so it is not compared.
 """
 
 from collections import defaultdict
@@ -31,13 +31,13 @@ class Repeats(NamedTuple):
     """
 
     rows: int  # how many there are
-    # how many rows, or groups, are left out to keep one of those that are equal, or that share equal rows.
-    # Where some are held out, of these alone: all that equal a learning row, and of others all but one
+    # how many rows, or groups, to leave out to keep one of those that are equal, or that share equal rows.
+    # If some are held out, of these alone: all that equal a learning row, and all but one of the others
     copies: int
 
 
 def find_repeats(task: Task, held: Index | None = None) -> Repeats:
-    """Count the rows that equal another row, and the copies among rows that are held out, if any are."""
+    """Count the rows that equal another row, and the copies among held-out rows, if any are held out."""
     items = _number_compared(task, task.X, task.y)
     judged = np.full(task.n_units, held is None)
     if held is not None:
@@ -64,7 +64,7 @@ def _count_copies(number: NDArray[np.intp], judged: NDArray[np.bool_]) -> int:
 
 
 def describe_sorted(task: Task, seed: int) -> list[str]:
-    """Return a list of one sentence if a known seed draws too little from a table that is sorted, else none.
+    """Return a sentence, in a list, if a known seed draws too little from a sorted table; else an empty list.
 
     With a known seed the draws rest on the salt, a digest of which rows there are. If the rows come sorted
     and few of them differ, few salts are likely, and those may draw lucky positions. Kappa is the probability
@@ -87,23 +87,23 @@ def describe_sorted(task: Task, seed: int) -> list[str]:
 
 
 def find_known(X: Rows, task: Task) -> NDArray[np.bool_]:
-    """Return which rows of X [rows, d] are among the learning rows, (rows,)."""
+    """Return which rows of X [rows, d] equal a learning row, (rows,)."""
     items = _number_compared(task, np.concatenate([task.X, X]))
     return np.isin(items[len(task.X) :], items[: len(task.X)])
 
 
 def count_repeated(X: Rows, task: Task) -> int:
-    """Count the rows of X [rows, d], with the columns of a task, that equal another row of it."""
+    """Count the rows of X [rows, d], with the columns of a task, that equal another row of X."""
     counts = np.bincount(_number_compared(task, X))
     return int(counts[counts > 1].sum())
 
 
 def _numbers_rows(x: NDArray[np.float64], column: Column) -> bool:
-    """Return whether a column numbers or names the rows: every value differs, and says nothing about its row.
+    """Return whether a column numbers or names the rows: all values differ, and say nothing about rows.
 
-    That is a column of whole numbers without wide gaps, or called like a number (patient_id), or of names.
+    That is a column of whole numbers without wide gaps, or named like a number (patient_id), or of names.
     """
-    if column.kind is ColumnKind.NUMBER and not np.all(np.floor(x) == x):  # sooner known than the next
+    if column.kind is ColumnKind.NUMBER and not np.all(np.floor(x) == x):  # faster than the next check
         return False
     if len(np.unique(x)) < len(x) or len(x) < 2:  # gaps are equal
         return False
@@ -119,11 +119,11 @@ def _number_compared(task: Task, X: Rows, *labels: NDArray[np.generic]) -> NDArr
     return _number_rows(np.column_stack([X[:, compared], *labels])) if any(compared) else np.arange(len(X))
 
 
-NUMBERED = 8  # columns at once: Arrow's table of different values holds at most 2 GiB
+NUMBERED = 8  # columns at a time: Arrow's table of distinct values holds at most 2 GiB
 
 
 def _number_rows(rows: Rows) -> NDArray[np.intp]:
-    """Return a number for each row, the same for equal rows alone."""
+    """Return a number for each row, the same only for equal rows."""
     numbers = np.zeros(len(rows), np.int64)
     for first in range(0, rows.shape[1], NUMBERED):  # the number so far stands for the columns before
         values = np.ascontiguousarray(unify_zeros(rows[:, first : first + NUMBERED]))
@@ -136,14 +136,14 @@ def _number_rows(rows: Rows) -> NDArray[np.intp]:
 
 INTERVALS, MIN_OF_INTERVAL = 8, 5
 TOO_CLOSE = 1e-4  # to a correlation of 1
-GIVES_AWAY = 1 / 50  # of the baseline's error
-MAX_SURVEYED_ROWS = 20_000  # looked at to see whether a column gives the target away
+GIVES_AWAY = 1 / 50  # share of the baseline's error
+MAX_SURVEYED_ROWS = 20_000  # examined for columns that give the target away
 MAX_SURVEYED = 10_000_000  # cells
 AWAY = "gives the target away: would it be known for a new row?"
 
 
 class Surveyed(NamedTuple):
-    """What is known of a column."""
+    """What is known about a column."""
 
     name: str  # of the column
     kind: str  # what it holds, in a word
@@ -153,7 +153,7 @@ class Surveyed(NamedTuple):
 
 
 def list_row_numbers(names: Iterable[str]) -> list[str]:
-    """Say of each column that numbers the rows that it is not learned from."""
+    """Return a sentence on each column that numbers the rows: it is not learned from."""
     return [
         f"column {name[:60]!r} numbers the rows and is not learned from; --features names it if it is meant"
         for name in names
@@ -161,7 +161,7 @@ def list_row_numbers(names: Iterable[str]) -> list[str]:
 
 
 def survey(task: Task) -> list[Surveyed]:
-    """Return what is known of each column that is learned from; of plain numbers, of those with a note."""
+    """Return what is known of each column that is learned from; if plain numbers, of those with a note."""
     said: list[Surveyed] = []
     for x, column, note in zip(task.X.T, task.schema, _notes(task), strict=True):
         if note or not task.schema.plain:
@@ -172,7 +172,7 @@ def survey(task: Task) -> list[Surveyed]:
 
 
 def find_giveaways(task: Task) -> tuple[str, ...]:
-    """Return the names of the columns that give the target away; of a very large table none."""
+    """Return the names of the columns that give the target away; none for a very large table."""
     if task.X.size > MAX_SURVEYED:
         return ()
     return tuple(column.name for column, note in zip(task.schema, _notes(task), strict=True) if note == AWAY)
@@ -187,7 +187,7 @@ def _notes(task: Task) -> Iterator[str]:
 
 
 def _find_note(x: Values, column: Column, twin: str, task: Task) -> str:
-    """Return the first thing that looks like a mistake in a column x (n,); the last looks are the slowest.
+    """Return the first thing that looks like a mistake in a column x (n,); the slowest checks come last.
 
     ``twin`` is the name of the first column with the same cells.
     """
@@ -212,7 +212,7 @@ def _find_note(x: Values, column: Column, twin: str, task: Task) -> str:
 
 
 def _follows(x: Values, y: Values) -> bool:
-    """Return whether numbers to predict are hardly more than another unit of a column."""
+    """Return whether numbers to predict are hardly more than a column in another unit."""
     known = ~np.isnan(x)
     x, y = x[known], y[known]
     if min(len(np.unique(x)), len(np.unique(y))) < INTERVALS:
@@ -221,7 +221,7 @@ def _follows(x: Values, y: Values) -> bool:
 
 
 def _gives_away(x: Values, y: NDArray[np.int32]) -> bool:
-    """Return whether a few intervals of a column hold hardly a row of another class than their own.
+    """Return whether a few intervals of a column hold hardly any row of a class other than theirs.
 
     There are fewer of them than five rows of the smallest class for each, as chance makes some.
     """
@@ -231,13 +231,13 @@ def _gives_away(x: Values, y: NDArray[np.int32]) -> bool:
     intervals = min(INTERVALS, max(len(counts), 1 + int(counts[0]) // MIN_OF_INTERVAL))
     known, place = np.unique(x, return_inverse=True)  # gaps are one value, the last
     pairs = np.bincount(place * len(counts) + y, minlength=len(known) * len(counts)).reshape(len(known), -1)
-    wrong = len(y) - int(pairs.max(axis=1).sum())  # of the best function of the value
+    wrong = len(y) - int(pairs.max(axis=1).sum())  # by the best function of the value
     starts = np.flatnonzero(np.diff(pairs.argmax(axis=1), prepend=-1))  # of intervals of one class
     classes, rows = pairs.argmax(axis=1)[starts].tolist(), np.add.reduceat(pairs.sum(axis=1), starts).tolist()
     if counts[0] < MIN_OF_INTERVAL or len(rows) > intervals + 2 * allowed:
         return False
     while len(rows) > intervals and wrong <= allowed:
-        i = rows.index(min(rows))  # the smallest interval joins those beside it
+        i = rows.index(min(rows))  # the smallest interval joins its neighbours
         wrong += rows.pop(i)
         classes.pop(i)
         if 0 < i < len(rows) and classes[i - 1] == classes[i]:

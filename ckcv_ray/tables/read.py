@@ -1,16 +1,16 @@
 """Readers of tables as Arrow columns: text, Excel, Parquet, Feather, NPZ and svmlight files, and data frames.
 
 What a text table does not say (separator, decimal comma, encoding) is guessed from the file alone, and only
-where a single reading is possible: else the file is refused, with the option that says it. Where a guess may
-be wrong after all, or something is left out, a remark says so.
+where a single reading is possible: otherwise the file is refused, naming the option to give. Where a guess
+may still be wrong, or something is left out, a remark says so.
 
-Nearly any bytes can be read as text of western Europe (cp1252), also those of Russian, of Japanese or of a
-Mac. A file is read as that if its words then look like words; else it has to be said.
+Nearly any bytes can be read as Western European text (cp1252), even those of Russian, Japanese or Mac text. A
+file is read as such only if its words then look like words; otherwise the encoding has to be given.
 
-Files are not trusted. The sizes that a file declares are checked against limits, and what it expands to in
-fact has a limited memory, so that a small file that expands to a large one, or claims to, is refused; nothing
-in it is unpickled. Text is counted as it is unpacked, and read without that limit: Arrow's reader of text
-ends the process where memory is short.
+Files are not trusted. The sizes that a file declares are checked against limits, and what it really expands
+to has limited memory, so that a small file that expands to a large one, or claims to, is refused; nothing in
+it is unpickled. Text is counted as it is unpacked, and read without that limit: Arrow's text reader ends the
+process when memory is short.
 """
 
 import codecs
@@ -66,22 +66,22 @@ from ckcv_ray.tables.limits import (
 from ckcv_ray.tables.objects import Address, Bucket, is_address, parse_address
 from ckcv_ray.validation import as_array, as_path, quote, suggest
 
-WESTERN = "cp1252"  # what spreadsheets of western Europe write
+WESTERN = "cp1252"  # what spreadsheets in Western Europe write
 OTHERS = ("cp1251", "cp1250", "shift_jis", "gb18030", "mac_roman")
 MAX_WORDS = 50_000  # that are looked at
 LONGEST_WORD = 40
-ODD_SHARE = 20  # fewer than one word in 20 may be odd
+ODD_SHARE = 20  # fewer than one word in 20 may look odd
 WORD_START = re.compile(r"[A-Za-z]*\Z")
-WORD_END = re.compile(r"[^\0-\x7f][^\0-@\[-`{-\x7f]*")  # from the first letter on that is not ASCII
+WORD_END = re.compile(r"[^\0-\x7f][^\0-@\[-`{-\x7f]*")  # from the first letter that is not ASCII
 SYMBOLS = {
     **dict.fromkeys("’‘–—…·´°×µªº\xa0", "j"),  # may join letters
     **dict.fromkeys("¹²³", "2"),
-    **dict.fromkeys("„‚¿¡", "p"),  # open a word, and do not end it
+    **dict.fromkeys("„‚¿¡", "p"),  # open a word, but do not end it
     **dict.fromkeys("“”«»‹›", "q"),
 }
 ODD = re.compile("x|Lp|L[spq]+L|[s2]{2}|2LL|[al]U|[AU]U[al]".replace("L", "[aAlUo]"))  # see _outline
 ODD_IN_LATIN = re.compile("[lU]{3}|^[^aA]*$")
-ALONE = "àèéåöøæÀÉÅÖØÆ"  # letters that are words, or symbols, by themselves
+ALONE = "àèéåöøæÀÉÅÖØÆ"  # letters that are words, or symbols, on their own
 
 
 def find_words(text: str) -> list[str]:
@@ -95,10 +95,10 @@ def find_words(text: str) -> list[str]:
 
 
 def is_plausible(word: str) -> bool:
-    """Return whether a word that is not ASCII looks like one, as it does in the right code page.
+    """Return whether a word that is not ASCII looks like one, as in the right code page.
 
-    It has no symbols among its letters, and no capital after a small one, but a letter that is ASCII as well,
-    and at most two others together.
+    It has no symbols among its letters, no capital after a small letter, but at least one ASCII letter,
+    and at most two others in a row.
     """
     outline = "".join(map(_outline, word))
     if ODD.search(outline):
@@ -108,7 +108,7 @@ def is_plausible(word: str) -> bool:
 
 
 def _outline(c: str) -> str:
-    """Return a letter that says what a character is: A, a (ASCII), U, l, o (other letters), or a mark."""
+    """Return a letter for the kind of a character: A, a (ASCII), U, l, o (other letters), or a mark."""
     if c in SYMBOLS or not c.isalpha():
         return SYMBOLS.get(c, "s" if c.isprintable() else "x")
     if c.isascii():
@@ -118,9 +118,9 @@ def _outline(c: str) -> str:
 
 LAST, NO_MORE = "last", "none"
 RANGE = re.compile(r"([1-9]\d{0,9})(?:-([1-9]\d{0,9}))?", re.ASCII)
-MIN_OTHERS = 5  # rows without which nothing is said of the first and the last
-MAX_READ = 1_000  # rows looked at to see whether a column holds numbers
-MAX_LINES_SAID = 20  # to leave out
+MIN_OTHERS = 5  # with no more rows, nothing is said about the first and the last
+MAX_READ = 1_000  # rows examined to see whether a column holds numbers
+MAX_LINES_SAID = 20  # to name as lines to leave out
 NAMES_LINE = re.compile(rb"[\r\n]*([^\r\n]*[A-Za-z\x80-\xff][^\r\n]*)")  # a first line with a letter
 TOTALS = re.compile(r"(grand |sub-?)?totals?|sums?|mean|average|all|overall", re.IGNORECASE)
 
@@ -129,17 +129,17 @@ TOTALS = re.compile(r"(grand |sub-?)?totals?|sums?|mean|average|all|overall", re
 class LinesLeftOut:
     """Which lines of a file, or rows of a sheet, are left out."""
 
-    said: str = ""  # how that was said, such as "2,5-7,last"; "" if it was not
+    said: str = ""  # how the user said so, such as "2,5-7,last"; "" if not
     ranges: tuple[tuple[int, int], ...] = ()  # the first and the last line of each range, counted from 1
     last: bool = False  # whether the last line that is not blank is left out
-    complete: bool = False  # whether there are no others that look as if they should be left out
+    complete: bool = False  # whether no others, however they look, are to be left out
 
     @classmethod
     def parse(cls, text: str | None) -> "LinesLeftOut":
         """Read numbers of lines, such as 2,5-7,last; "none" says that there are no more.
 
         Raises:
-            InputError: the text is none of these.
+            InputError: the text is neither.
         """
         if text is None:
             return cls()
@@ -163,7 +163,7 @@ class LinesLeftOut:
 
         Args:
             filled: which lines are not blank, (lines,).
-            name: of the file, for messages.
+            name: name of the file, for messages.
 
         Raises:
             InputError: the file has fewer lines than are named.
@@ -205,7 +205,7 @@ def number_lines(content: bytes, lines: LinesLeftOut, name: str) -> list[int]:
 
 
 def _split_lines(content: bytes) -> list[bytes]:
-    """Return the lines of a text with their ends; where any ends with a line feed, others end no line."""
+    """Return the lines of a text with their ends; if there is any line feed, only line feeds end lines."""
     end = b"\n" if b"\n" in content else b"\r"
     *lines, last = content.split(end)
     return [line + end for line in lines] + [last] * bool(last)
@@ -218,7 +218,7 @@ def _find_filled(lines: list[bytes]) -> NDArray[np.bool_]:
 def _check_names_once(content: bytes, written: bytes, lines: LinesLeftOut, name: str) -> None:
     """Raise InputError if the line that names the columns is repeated below, as in files that were joined.
 
-    ``written`` is the text ``content`` with the lines that are left out of it.
+    ``written`` is ``content`` with the lines that were left out of it.
     """
     names = NAMES_LINE.match(content)
     if lines.complete or names is None:
@@ -239,7 +239,7 @@ def _check_names_once(content: bytes, written: bytes, lines: LinesLeftOut, name:
 def _check_rows(columns: pa.Table, name: str, lines: LinesLeftOut, number: Callable[[int], int]) -> None:
     """Raise InputError if the first row looks like a header or units, or the last one like totals.
 
-    ``number`` returns the number of the line of a row, counted from 1; row 0 is that of the names.
+    ``number`` returns the line number of a row, counted from 1; row 0 holds the names.
     """
     if lines.complete or columns.num_rows <= MIN_OTHERS:
         return
@@ -261,9 +261,9 @@ def _check_rows(columns: pa.Table, name: str, lines: LinesLeftOut, number: Calla
 
 
 def _find_header(columns: pa.Table) -> tuple[str, str] | None:
-    """Return a column and its first cell, if the first row has a text there and all others have numbers.
+    """Return a column and its first cell, if the first row has text there and all others have numbers.
 
-    None unless each cell of the row is empty, or a text that no other row has in this column.
+    None unless each cell of the row is empty, or text that no other row has in this column.
     """
     first = zip(columns.column_names, columns.columns, strict=True)
     cells = [(name, column, column[0].as_py()) for name, column in first if not _is_gap(column[0].as_py())]
@@ -299,7 +299,7 @@ def _are_numbers(cells: Iterable[str | None]) -> bool:
     texts = drop_gaps({None if cell is None else cell.strip() for cell in cells})
     try:
         form, bad = find_number_form(texts) if texts else ("", [])
-    except ColumnError:  # numbers that may be read in two ways
+    except ColumnError:  # numbers that can be read in two ways
         return True
     return bool(form) and not bad
 
@@ -313,15 +313,15 @@ SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 SAMPLE_LINES = 100
 SPACE = " "
 PARSED_ROW = re.compile(r"CSV parse error: Row #(\d+)")
-SAYS_SEPARATOR = re.compile(rb"sep=([^\r\n])\r?\n")  # a first line of spreadsheets
-MARKS = {  # with which a text says its encoding itself; that of UTF-16 begins one of UTF-32
+SAYS_SEPARATOR = re.compile(rb"sep=([^\r\n])\r?\n")  # a first line written by spreadsheets
+MARKS = {  # by which a text gives its own encoding; UTF-16's begins one of UTF-32's
     **dict.fromkeys((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE), "utf-32"),
     **dict.fromkeys((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE), "utf-16"),
 }
 COMMENT_MARK = re.compile(rb"\s*# +(?!of )")  # before the names, as numpy.savetxt writes it
-NO_ROW = b" \t\v\f\r\n,;|\x1a"  # what lines at the end may hold that are none, with the end of a file of DOS
+NO_ROW = b" \t\v\f\r\n,;|\x1a"  # what empty lines at the end may hold, with the end-of-file of DOS
 LINE_END = re.compile(rb"[\r\n]")
-END_BYTES = 1 << 10  # that are looked at first for such lines
+END_BYTES = 1 << 10  # searched first for such lines
 DECIMAL_COMMA = re.compile(
     rb"(?:^|[;\t|\n])\"?(?:[+-]|\xe2\x88\x92)?\d+,(?:\d{1,2}|\d{4,})\"?(?=[;\t|\r\n]|$)"
 )
@@ -330,11 +330,11 @@ DECIMAL_COMMA = re.compile(
 def _read_text(
     path: Path, separator: str | None, lines: LinesLeftOut, spaces: bool, encoding: str | None
 ) -> pa.Table:
-    """Read the columns of a text table, whose first line names them: every cell as text, as it is written.
+    """Read the columns of a text table, whose first line names them: every cell as text, as written.
 
     An empty cell is null. The metadata of the table has its decimal mark and remarks: see ``decimal_mark``
-    and ``list_remarks``. A separator that is a space is any number of spaces and tabs; where none is given,
-    one is found, which may be that only with ``spaces``.
+    and ``list_remarks``. A space as separator stands for any number of spaces and tabs; where none is given,
+    one is found, which may be a space only with ``spaces``.
     """
     name = repr(str(path))
     if separator is not None and (len(separator) != 1 or not separator.isascii() or separator in '\r\n"'):
@@ -343,12 +343,12 @@ def _read_text(
     _check_cells(written, "".join(SEPARATORS).encode(), name)
     written = _empty_end(written)
     content = leave_out_lines(written, lines, name)
-    heads = 0  # lines before that of the names
+    heads = 0  # lines before the names
     if said := SAYS_SEPARATOR.match(content):
         content, separator, heads = content[said.end() :], separator or said[1].decode("ascii", "replace"), 1
 
     def find_line(row: int) -> int:
-        """Return the number in the file of a line that is not blank, counted from 0."""
+        """Return the number in the file of a non-blank line, counted from 0."""
         numbers = number_lines(written, lines, name)
         return numbers[min(heads + row, len(numbers) - 1)]
 
@@ -361,7 +361,7 @@ def _read_text(
             content, mark = mark[0] + content, None
         content, separator = _join_spaces(content, name), "\t"
     columns = _parse(content, separator, name, find_line)
-    # a text may have several lines: then rows but the first and the last have no number of their own
+    # a cell may span lines: then only the first and the last row have known line numbers
     _check_rows(columns, name, lines, lambda row: find_line(row if row < 2 else MAX_TABLE_ROWS))
     _check_names_once(kept, written, lines, name)
     if mark:
@@ -386,7 +386,7 @@ def _parse(content: bytes, separator: str, name: str, find_line: Callable[[int],
         if "Expected" not in str(error):
             raise
         reason = str(error)
-        if b'"' not in content:  # in which a line may end
+        if b'"' not in content:  # otherwise a quoted cell may hold a line end
             reason = PARSED_ROW.sub(lambda row: f"line {find_line(int(row[1]) - 1):,}", reason)
         raise InputError(
             f"{name} has lines of different lengths ({reason}): its first line has to name every column, one "
@@ -399,7 +399,7 @@ def _parse(content: bytes, separator: str, name: str, find_line: Callable[[int],
 
 
 def _has_decimal_points(columns: pa.Table) -> bool:
-    """Return whether a column begins with numbers alone, of which a point can only be that of decimals."""
+    """Return whether a column begins with numbers alone, in which a point can only be a decimal point."""
     for column in columns.slice(0, SAMPLE_LINES).columns:
         known = drop_gaps({None if cell is None else bare(cell) for cell in column.to_pylist()})
         if any("." in text for text in known):
@@ -412,7 +412,7 @@ def _has_decimal_points(columns: pa.Table) -> bool:
 
 
 def _inflate(path: Path, long_lines: bool = False) -> bytes:
-    """Return the content of a text table, unpacked; what is too large, or has very long lines, is refused."""
+    """Return the content of a text table, unpacked; refuse it if too large or with very long lines."""
     name, parts = repr(str(path)), list[bytes]()
     check_bytes(name, path.stat().st_size)
     kind, file = COMPRESSED.get(path.suffix.lower()), pa.OSFile(str(path))
@@ -426,7 +426,7 @@ def _inflate(path: Path, long_lines: bool = False) -> bytes:
 
 
 def _check_cells(content: bytes, separators: bytes, name: str) -> None:
-    """Raise InputError if text has too many cells, between which any byte of ``separators`` may stand."""
+    """Raise InputError if text has too many cells, taking any byte of ``separators`` as one between them."""
     rows = max(content.count(b"\n"), content.count(b"\r"))
     first = LINE_END.split(content, maxsplit=1)[0]
     columns, cells = (max(map(text.count, separators)) for text in (first, content))
@@ -434,7 +434,7 @@ def _check_cells(content: bytes, separators: bytes, name: str) -> None:
 
 
 def _empty_end(content: bytes) -> bytes:
-    """Return text whose last lines are empty where they hold blanks and separators alone."""
+    """Return text with its last lines emptied where they hold only blanks and separators."""
     content = content.rstrip(b"\x1a")
     end = content[-END_BYTES:]
     end = end if end.strip(NO_ROW) else content
@@ -445,12 +445,12 @@ def _empty_end(content: bytes) -> bytes:
 
 
 def _decode(content: bytes, encoding: str | None, name: str) -> tuple[bytes, list[str]]:
-    """Return text in UTF-8, without a mark of the order of bytes, and remarks.
+    """Return text in UTF-8, without a byte order mark, and remarks.
 
-    A mark says the encoding, whatever else was said; without either it is UTF-8, or western.
+    A mark decides, whatever else was said; without either, the encoding is UTF-8 or Western European.
     """
     if encoding is not None:
-        "a".encode(encoding)  # an error if there is no such encoding, beside a mark as well
+        "a".encode(encoding)  # fails if there is no such encoding, even with a mark
     if content.startswith(codecs.BOM_UTF8):
         content, encoding = content.removeprefix(codecs.BOM_UTF8), None
     encoding = next((own for mark, own in MARKS.items() if content.startswith(mark)), encoding)
@@ -492,7 +492,7 @@ def _is_utf8(content: bytes) -> bool:
 
 
 def _join_spaces(content: bytes, name: str) -> bytes:
-    """Return text with a tab in place of every number of spaces and tabs between columns."""
+    """Return text with one tab for all the spaces and tabs between two columns."""
     if b'"' in content:
         content = re.sub(rb'("[^"]*")|[ \t]+', lambda found: found[1] or b"\t", content)
     else:
@@ -503,7 +503,7 @@ def _join_spaces(content: bytes, name: str) -> bytes:
 
 
 def _separator(content: bytes, name: str, spaces: bool) -> str:
-    """Return the separator that divides every line alike; spaces only if they may, and no other does."""
+    """Return the separator that divides every line alike; spaces only if allowed, and no other does."""
     lines = [line for line in content[:LINE_BYTES].splitlines()[:SAMPLE_LINES] if line.strip()]
     bare = [re.sub(rb'"[^"]*"?', b"", line) for line in lines]
     counts = {separator: [line.count(separator.encode()) for line in bare] for separator in SEPARATORS}
@@ -519,25 +519,25 @@ def _separator(content: bytes, name: str, spaces: bool) -> str:
         return alike[0]
     words = [len(re.sub(rb'"[^"]*"?', b"q", line).split()) for line in lines]
     names, rows = words[:1], set(words[1:] or words)
-    if spaces and len(rows) == 1 and names[0] > 1 and min(rows) - names[0] in (0, 1):  # 1: names of rows
+    if spaces and len(rows) == 1 and names[0] > 1 and min(rows) - names[0] in (0, 1):  # 1: rows have names
         return SPACE
     return max(present, key=lambda separator: counts[separator][0], default=",")
 
 
 FORMULA_CELL = "f"  # openpyxl's type of a cell
 MAX_WORKBOOK_CELLS = 1 << 24
-MAX_SHEET_ROWS = 1 << 20  # of a sheet, as Excel has it
+MAX_SHEET_ROWS = 1 << 20  # of a sheet in Excel
 MAX_SHEET_COLUMNS = 1 << 14
 MAX_ITEMS = MAX_WORKBOOK_CELLS + MAX_SHEET_ROWS  # cells and rows of a part, or strings
-MAX_OTHER_TAGS = 1 << 20  # beside sixteen for each item
+MAX_OTHER_TAGS = 1 << 20  # besides sixteen for each item
 ITEM = re.compile(rb"<(?:\w+:)?(c|row|si)[\s/>]")
-Formulas = dict[tuple[int, int], str]  # by row and column, both counted from 0: the name of the cell
+Formulas = dict[tuple[int, int], str]  # the name of the cell by row and column, both counted from 0
 
 
 def _read_excel(path: Path, sheet: str | None, lines: LinesLeftOut) -> pa.Table:
     """Read the columns of a sheet, whose first row names them.
 
-    Formulas are read as the values that were stored with them; a remark says so: see ``list_remarks``.
+    Formulas are read as the values stored with them; a remark says so: see ``list_remarks``.
     """
     try:
         from openpyxl import load_workbook
@@ -579,7 +579,7 @@ def _read_excel(path: Path, sheet: str | None, lines: LinesLeftOut) -> pa.Table:
 
 
 def _check_tags(path: Path) -> None:
-    """Raise InputError if a workbook would take openpyxl very long, by the tags of its parts."""
+    """Raise InputError if a workbook's tags show that openpyxl would take very long."""
     with zipfile.ZipFile(path) as archive:
         check_bytes(repr(str(path)), sum(part.file_size for part in archive.infolist()))
         for part in archive.infolist():
@@ -604,7 +604,7 @@ def _too_many(name: str) -> InputError:
 def _read_rows(sheet: Any, name: str) -> tuple[list[list[Any]], Formulas]:
     """Return the cells of every row, without empty ones at its end, and its formulas."""
     rows, formulas, cells = list[list[Any]](), Formulas(), 0
-    sheet.reset_dimensions()  # nobody vouches for them: rows are as long as their cells are many
+    sheet.reset_dimensions()  # they cannot be trusted: a row is as long as its cells
     for number, row in enumerate(sheet.iter_rows()):
         values = [cell.value for cell in row]
         cells += len(values)
@@ -619,7 +619,7 @@ def _read_rows(sheet: Any, name: str) -> tuple[list[list[Any]], Formulas]:
 
 
 def _check_last(computed: Formulas, kept: list[int], lines: LinesLeftOut, name: str) -> None:
-    """Raise InputError if the last row has formulas where no other has: it may sum up the others."""
+    """Raise InputError if the last row has formulas where no other has: it may be their total."""
     others = {i for row, i in computed if row != kept[-1]}
     alone = [cell for (row, i), cell in computed.items() if row == kept[-1] and i not in others]
     if alone and len(kept) > 2 and not lines.complete:
@@ -640,24 +640,24 @@ def _make_table(rows: list[list[Any]], path: Path) -> pa.Table:
         if not kinds and name in (None, ""):
             continue
         names.append("" if name is None else str(name))
-        column = [None if cell is None else str(cell) for cell in cells]  # of several types, text
-        if len(kinds) == 1 or bool not in kinds:  # True is no 1
+        column = [None if cell is None else str(cell) for cell in cells]  # several types become text
+        if len(kinds) == 1 or bool not in kinds:  # True is not 1
             with suppress(pa.ArrowException, OverflowError):
                 column = pa.array(cells)
         columns.append(column)
     return pa.table(columns, names=names)
 
 
-SPACED = (".txt", ".dat")  # text tables that may be separated by spaces
+SPACED = (".txt", ".dat")  # text tables that spaces may separate
 TEXT, EXCEL = (".csv", ".tsv", *SPACED), (".xlsx",)
 SUFFIXES = (*TEXT, ".parquet", ".feather", *EXCEL, ".npz", ".svmlight", ".libsvm", ".svm")
 LONGEST_TYPE = 120
-SAFE_DIGITS = 15  # of decimals, any two of which are two floats
-STUDY_FILE = "study.json"  # by which a run folder is known
+SAFE_DIGITS = 15  # digits of decimals, with which different ones are different floats
+STUDY_FILE = "study.json"  # that marks a run folder
 
 
 def find_suffix(path: Path) -> str:
-    """Return the suffix that says the format: of a compressed text table the one before that."""
+    """Return the suffix that gives the format; for a compressed text table, the one before the last."""
     suffix = path.suffix.lower()
     inner = Path(path.stem).suffix.lower()
     return inner if suffix in COMPRESSED and inner in TEXT else suffix
@@ -667,13 +667,13 @@ class Reading(NamedTuple):
     """What a file does not say about itself.
 
     Attributes:
-        separator: of the columns of a text table; None to find it.
-        sheet: of a workbook; None if it has one.
+        separator: separator of the columns of a text table; None to find it.
+        sheet: sheet of a workbook; None if it has only one.
         skip_rows: numbers of lines of a text table, or of rows of a sheet, to leave out, such as
-            "1-3,7,last"; "none" to keep those that look like units or totals; None to leave out none, and to
+            "1-3,7,last"; "none" to keep those that look like units or totals; None to leave out none but
             refuse these.
-        encoding: of a text table that does not say it by its first bytes, such as cp1251, shift_jis or
-            mac_roman; None to find it: UTF-8, or cp1252 if it looks like that.
+        encoding: encoding of a text table whose first bytes do not tell, such as cp1251, shift_jis or
+            mac_roman; None to find it: UTF-8, or cp1252 if that looks right.
     """
 
     separator: str | None = None
@@ -682,7 +682,7 @@ class Reading(NamedTuple):
     encoding: str | None = None
 
     def adapt(self, source: str) -> "Reading":
-        """Return what applies to another file, which may be of another format."""
+        """Return what applies to another file, perhaps in another format."""
         suffix = find_suffix(Path(source))
         kept = (value if suffix in suffixes else None for value, suffixes in zip(self, FOR, strict=True))
         return Reading(*kept)
@@ -693,7 +693,7 @@ FOR = (TEXT, EXCEL, (*TEXT, *EXCEL), TEXT)  # suffixes of the files that each fi
 
 
 def check_place(source: str) -> None:
-    """Raise InputError if a source is no file, or an address that is not read."""
+    """Raise InputError if a source is not a file, or is an address that is not read."""
     if is_address(source):
         parse_address("source", source)
         return
@@ -714,7 +714,7 @@ def check_place(source: str) -> None:
 
 
 def read_file(path: str | Path, reading: Reading = AS_IT_IS) -> pa.Table:
-    """Read the columns of a file in the format given by its suffix; those of a text table are all text.
+    """Read the columns of a file in the format given by its suffix; columns of a text table are all text.
 
     Args:
         path: the file, or an address such as s3://bucket/patients.parquet, which ends in one of ``SUFFIXES``.
@@ -748,7 +748,7 @@ def read_file(path: str | Path, reading: Reading = AS_IT_IS) -> pa.Table:
 
 
 def _read_object(address: Address, reading: Reading) -> pa.Table:
-    """Read a table from an object store, by a copy of it that is removed at the end."""
+    """Read a table from an object store, through a copy that is removed at the end."""
     bucket, _, name = address.key.rpartition("/")
     with TemporaryDirectory(prefix="ckcv-") as folder:
         copy = Path(folder) / name
@@ -764,10 +764,10 @@ def _read_object(address: Address, reading: Reading) -> pa.Table:
 
 
 def with_plain_values(columns: pa.Table) -> pa.Table:
-    """Return the columns with their values as such, and not as they are stored: views, runs, decimals.
+    """Return the columns with plain values, not as stored: views, runs, decimals.
 
-    A dictionary becomes a column that is marked as one of categories. Lists and the like, and categories that
-    are no numbers, text or dates, but such as bytes, become an empty column that says so.
+    A dictionary becomes a column marked as categories. Lists and the like, and categories such as bytes, that
+    are not numbers, text or dates, become an empty column that says so.
     """
     for i, field in enumerate(columns.schema):
         values = _as_values(stored := columns.column(i))
@@ -780,14 +780,14 @@ def with_plain_values(columns: pa.Table) -> pa.Table:
 
 
 def _as_values(stored: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return a column with its values as such; the column itself if it has them, or holds no plain values."""
+    """Return a column with plain values; the column itself if it has them, or cannot have them."""
     kind = stored.type
     if pa.types.is_dictionary(kind) and is_value(kind.value_type):
-        if pa.types.is_string_view(kind.value_type):  # of which Arrow takes none
+        if pa.types.is_string_view(kind.value_type):  # which Arrow does not take
             stored = stored.cast(pa.dictionary(kind.index_type, pa.string()))
         return _as_values(decode(stored))
     if pa.types.is_run_end_encoded(kind) and is_value(kind.value_type):
-        with suppress(pa.ArrowNotImplementedError):  # of views
+        with suppress(pa.ArrowNotImplementedError):  # for views
             return _as_values(pc.run_end_decode(stored))
     if pa.types.is_string_view(kind):
         return stored.cast(pa.string())
@@ -796,13 +796,13 @@ def _as_values(stored: pa.ChunkedArray) -> pa.ChunkedArray:
     if pa.types.is_timestamp(kind):
         try:
             pa.array([0], kind).cast(pa.string())
-        except pa.ArrowInvalid:  # a zone that is not known here
+        except pa.ArrowInvalid:  # a time zone unknown here
             return stored.cast(pa.timestamp(kind.unit, "UTC"))
     return _read_decimals(stored) if pa.types.is_decimal(kind) else stored
 
 
 def _read_decimals(decimals: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return whole numbers, or the nearest floats; the decimals where two of them are nearest to one."""
+    """Return whole numbers, or the nearest floats; the decimals themselves if two share a nearest float."""
     texts = decimals.cast(pa.string())  # Arrow does not round a decimal to the nearest float
     if decimals.type.scale <= 0:
         with suppress(pa.ArrowInvalid):
@@ -817,7 +817,7 @@ def index_names(columns: pa.Table) -> set[str]:
     """Return the names of the columns that are the index of a pandas frame, which names rows."""
     try:
         said = json.loads((columns.schema.metadata or {}).get(b"pandas", b"{}")).get("index_columns", [])
-    except (ValueError, AttributeError):  # nobody vouches for the metadata of a file
+    except (ValueError, AttributeError):  # the metadata of a file cannot be trusted
         said = []
     named = {name for name in said if isinstance(name, str)} if isinstance(said, list) else set()
     return named | {name for name in columns.column_names if name.startswith("__index_level_")}
@@ -833,7 +833,7 @@ def from_matrix(
     """Make columns x0, x1, ... (or ``names``) from X [n, d], and the target from y [n]."""
     names = names or _name_columns(X.shape[1])
     columns: dict[str, Any] = {name: np.ascontiguousarray(X[:, i]) for i, name in enumerate(names)}
-    if X.dtype == object:  # in which nan is a gap
+    if X.dtype == object:  # there nan is a gap
         columns = {name: pa.array(values, from_pandas=True) for name, values in columns.items()}
     return pa.table(columns | ({} if y is None else {target: y}))
 
@@ -863,17 +863,17 @@ def read_parquet(
 
     Args:
         source: the file.
-        most_rows, most_cells: how large it may say that it is.
+        most_rows, most_cells: how large it may claim to be.
         verified: whether to verify the checksums of its pages.
         plain: whether to read only the columns whose cells are single values; others are empty.
 
     Raises:
-        InputError: it says to hold more, or its text expands to more than can be read.
+        InputError: it claims to hold more, or its text expands to more than can be read.
     """
     name = repr(str(source)) if isinstance(source, Path) else "it"
     with parquet.ParquetFile(source) as file:
         schema, metadata = file.schema_arrow, file.metadata
-    groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]  # whose columns may abort Arrow
+    groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]  # their columns may abort Arrow
     rows = max(metadata.num_rows, sum(max(0, group.num_rows) for group in groups))
     check_size(name, rows, metadata.num_columns, most_rows, most_cells)
     single = [is_plain(kind) for kind in schema.types]
@@ -881,14 +881,14 @@ def read_parquet(
     options = {"read_dictionary": text, "page_checksum_verification": verified, "pre_buffer": False}
     with parquet.ParquetFile(source, **options) as file:
         # Arrow's threads may abort the process at its exit (arrow #34314): tables are read on this one, and
-        # by the numbers of columns, as by name a.list.element may be a part of a list a as well
+        # by column number, as the name a.list.element may also be a part of a list a
         starts = np.cumsum([0, *map(_count_parts, schema.types)]).tolist()  # a list is counted by its parts
         chosen = [i for i, is_single in zip(starts, single, strict=False) if is_single] if plain else None
         table = file.reader.read_all(column_indices=chosen, use_threads=False)
     table.validate(full=True)  # Arrow reads text that is not UTF-8, and times beyond midnight
     check_text(name, *table.columns)
     for i, (field, is_single) in enumerate(zip(schema, single, strict=True)):
-        if plain and not is_single:  # cells of any length, which cannot be learned from
+        if plain and not is_single:  # of any length, and cannot be learned from
             table = table.add_column(i, _withhold(field.name, field.type), pa.nulls(table.num_rows))
         elif pa.types.is_dictionary(kind := table.field(i).type) and not pa.types.is_dictionary(field.type):
             table = table.set_column(i, field.name, table.column(i).cast(kind.value_type))
@@ -901,7 +901,7 @@ def _count_parts(kind: pa.DataType) -> int:
 
 
 def _withhold(name: str, kind: object) -> pa.Field:
-    """Return an empty column in place of one whose cells are not read; it says what they were."""
+    """Return an empty column in place of one whose cells are not read; which says what they were."""
     return pa.field(name, pa.null(), metadata={HELD: str(kind)[:LONGEST_TYPE]})
 
 
@@ -909,13 +909,13 @@ def _feather(path: Path) -> pa.Table:
     name, batches, rows, size = repr(str(path)), [], 0, 0
     check_bytes(name, path.stat().st_size)
     with pa.OSFile(str(path)) as stored:
-        content = stored.read_buffer()  # threads of Arrow's pool would read ahead in a file: see read_parquet
+        content = stored.read_buffer()  # Arrow's pool threads would read ahead in a file: see read_parquet
     with pa.ipc.open_file(content, options=pa.ipc.IpcReadOptions(use_threads=False)) as file:
-        for i in range(file.num_record_batches):  # several may be in one place of the file
+        for i in range(file.num_record_batches):  # several may lie at one place in the file
             batches.append(batch := file.get_batch(i))
-            check_size(name, rows := rows + batch.num_rows, len(file.schema.names))  # which have to be text
+            check_size(name, rows := rows + batch.num_rows, len(file.schema.names))  # names have to be text
             check_bytes(name, size := size + batch.get_total_buffer_size())
-            batch.validate(full=True)  # a reader follows offsets as they are
+            batch.validate(full=True)  # a reader follows offsets unchecked
         columns = pa.Table.from_batches(batches, file.schema)
     for i, field in enumerate(columns.schema):
         if pa.types.is_run_end_encoded(field.type):  # a small file could have very many rows
@@ -938,7 +938,7 @@ def _svmlight(path: Path) -> pa.Table:
 
     content = _inflate(path)
     _check_cells(content, b":", repr(str(path)))
-    X, y = load_svmlight_file(BytesIO(content), zero_based=True)  # "auto" may vary from file to file
+    X, y = load_svmlight_file(BytesIO(content), zero_based=True)  # "auto" could differ between files
     check_size(repr(str(path)), *X.shape)
     columns = from_matrix(X.toarray(), y)
     if X.shape[1] > 1 and not X[:, 0].count_nonzero():  # the file numbers columns from one
@@ -1000,7 +1000,7 @@ def read_rows(X: object) -> object:
 
 
 def check_same_order(X: object, name: str, values: object) -> None:
-    """Raise InputError if the index of y or the like, of pandas, has the labels of X's in another order."""
+    """Raise InputError if the pandas index of y or the like has the labels of X's in another order."""
     rows, labels = (getattr(given, "index", None) if hasattr(given, "loc") else None for given in (X, values))
     if rows is None or labels is None:
         return
@@ -1011,7 +1011,7 @@ def check_same_order(X: object, name: str, values: object) -> None:
 def _arrow(X: Any) -> pa.Table:
     """Return a data frame's columns, without its index, which names rows."""
     names = [str(name) for name in getattr(X, "columns", ())] if hasattr(X, "set_axis") else []
-    if twins := len(set(names)) < len(names):  # of pandas, which Arrow takes by name
+    if twins := len(set(names)) < len(names):  # in pandas; Arrow takes columns by name
         X = X.set_axis(range(len(names)), axis=1)
     try:
         columns = pa.table(X)

@@ -1,23 +1,23 @@
-"""What the columns of a table are for: the target, the units that rows are drawn by, and what rows weigh.
+"""What the columns of a table are for: the target, the units in which rows are drawn, and what rows weigh.
 
 The target is which of some classes a row is of, or a number. Labels that may be one class written in several
-ways are asked about, joined or kept apart: they are one number, or differ in what is easily written
-otherwise: Yes and YES, type 1 and type-1, >50K and >50K., 01 and 1.0.
+ways raise a question, or are joined or kept apart as asked: they are one number, or differ only in what is
+often written differently: Yes and YES, type 1 and type-1, >50K and >50K., 01 and 1.0.
 
 Units, rows or groups of rows, are drawn independently of each other. A group of rows that belong together,
 such as the visits of one patient, is known by its number, counted from 0 in the order of first appearance.
-How the column spells its values has no effect on a study, and is not stored. Weights of rows are used in fits
-alone, unless the error by weight is claimed: all else is of rows, which count once each.
+How the column spells its values has no effect on a study, and is not stored. Weights of rows are used only in
+fits, unless the error by weight is claimed: all else is about rows, which count once each.
 
-Columns that number the rows are not learned from: of a table that is sorted by its target they give it away.
-A column that looks as if it named groups is asked about, by its name or by its values alone. What tells a
-name from a measurement are its repeats. Half of the values or more differ, and yet some repeat, as often as
+Columns that number the rows are not learned from: in a table sorted by its target they give it away. If a
+column looks as if it named groups, by its name or by its values alone, the user is asked about it. What tells
+a name from a measurement is how it repeats. Half of the values or more differ, yet some repeat, as often as
 names do and not by chance:
 
-* text that is no number, amount or date;
-* whole numbers that fill a range, such as 1, 1, 2, 3, 3, 3, 4, with equal ones in rows next to each other;
-* whole numbers of which far more are equal than are nearly so. Of a measurement, such as a price in euros,
-  about as many pairs of rows are equal as differ by 1, by 2, or by any other small amount. Where it is
+* text that is not a number, amount or date;
+* whole numbers that fill a range, such as 1, 1, 2, 3, 3, 3, 4, with equal ones in adjacent rows;
+* whole numbers of which far more are equal than nearly equal. In a measurement, such as a price in euros,
+  about as many pairs of rows are equal as differ by 1, by 2, or by any other small amount. If it is
   rounded, more are equal, but then most of those end in 0 or 5.
 """
 
@@ -78,7 +78,7 @@ TARGETS = ("target", "y", "label", "class")
 
 
 class Roles(NamedTuple):
-    """What the columns of a table are for.
+    """What each column of a table is for.
 
     Attributes:
         target: name of the column to predict; None for the one column named target, y, label or class.
@@ -86,12 +86,12 @@ class Roles(NamedTuple):
             weights, and those that number the rows.
         drop: names of columns to leave out.
         group: name of the column whose equal values (text, whole numbers) mark rows that belong together, or
-            names of several, whose values then agree together: a list, or a row of a CSV file (center,id).
-            If a column has a name that reads like such a row, it is meant.
-        numbers: whether the target has numbers to predict, and not classes.
+            names of several, all of whose values then agree: a list, or a row of a CSV file (center,id).
+            If a column's name reads like such a row, that column is meant.
+        numbers: whether the target has numbers to predict rather than classes.
         weight: name of the column of positive numbers that says what each row weighs in a fit.
         id: name of the column that names the rows, which is not learned from.
-        split_by: name of the column of a resampling, not learned from unless ``features`` name it.
+        split_by: name of the column that a resampling uses, not learned from unless ``features`` name it.
     """
 
     target: str | None = None
@@ -104,7 +104,7 @@ class Roles(NamedTuple):
     split_by: str | None = None
 
     def resolve(self, names: list[str], index: set[str]) -> tuple[str, list[str]]:
-        """Return the target and the features of a table with these columns, of which ``index`` name rows.
+        """Return the target and the features of a table with these columns; those in ``index`` name rows.
 
         Raises:
             InputError: a column is missing, has two purposes, or no feature is left.
@@ -123,11 +123,11 @@ class Roles(NamedTuple):
 
 
 USUAL_ROLES = Roles()
-SPLITTING = "resampling or --holdout-where"  # options that name a column by which rows are divided
+SPLITTING = "resampling or --holdout-where"  # options that name a column that divides the rows
 
 
 def _find_target_name(names: list[str], target: str | None) -> str:
-    """Return the name of the target, by default the one column that is called like one."""
+    """Return the name of the target, by default the only column with a usual name."""
     if target is not None:
         check_column(target, names, " for the target")
         return target
@@ -151,7 +151,7 @@ def find_groups(group: str | Sequence[str] | None, names: Sequence[str]) -> tupl
     """Return the names of the columns that together say which rows belong together; see ``Roles.group``.
 
     Raises:
-        InputError: it is no name, and no list of names.
+        InputError: it is neither a name nor a list of names.
     """
     if group is None:
         return ()
@@ -162,7 +162,7 @@ def find_groups(group: str | Sequence[str] | None, names: Sequence[str]) -> tupl
 
 
 def check_role(option: str, column: str, names: Sequence[str], others: Mapping[str, Collection[str]]) -> None:
-    """Raise InputError unless a column exists, and is none of those of ``others``, by their options."""
+    """Raise InputError unless a column exists, and is not among ``others``, which are listed by option."""
     check_column(column, names, f" for --{option}")
     for other, columns in others.items():
         if column in columns:
@@ -170,7 +170,7 @@ def check_role(option: str, column: str, names: Sequence[str], others: Mapping[s
 
 
 def _check_chosen(names: list[str], target: str, groups: Sequence[str], roles: Roles) -> None:
-    """Raise InputError unless the columns asked for exist, and each is for one purpose."""
+    """Raise InputError unless the columns named exist, and each has one purpose."""
     for option, value in (("features", roles.features), ("drop", roles.drop)):
         expect(option, value, list | tuple | None, "a list of column names")
         for name in value or ():
@@ -187,7 +187,7 @@ def _check_chosen(names: list[str], target: str, groups: Sequence[str], roles: R
 
 
 def check_asked(asked: DeclaredTypes, chosen: Sequence[str]) -> None:
-    """Raise InputError unless each column that is asked to be of a kind is learned from, and of one kind."""
+    """Raise InputError unless each column whose kind is given is learned from, and given one kind."""
     seen: set[str] = set()
     for option, names in asked.names.items():
         for name in names:
@@ -202,10 +202,10 @@ def check_asked(asked: DeclaredTypes, chosen: Sequence[str]) -> None:
 
 
 def check_kept(words: Collection[str]) -> frozenset[str]:
-    """Return words of gaps that are kept as text, in lower case.
+    """Return gap words that are kept as text, in lower case.
 
     Raises:
-        InputError: a word is no gap, or the text of an empty cell.
+        InputError: a word is not a gap word, or is the text of an empty cell.
     """
     for word in words:
         if word.lower() not in GAPS - {""}:
@@ -218,16 +218,16 @@ def check_kept(words: Collection[str]) -> frozenset[str]:
 
 MIN_OF_CLASS = 2
 MIN_CLASSES = 2
-MAX_CLASSES_NAMED, MAX_OF_CLASS = 5, 24  # of classes that are named in one sentence, and of their labels
+MAX_CLASSES_NAMED, MAX_OF_CLASS = 5, 24  # of classes named in one sentence; characters of their labels
 
 
 @dataclass(frozen=True)
 class Target:
-    """What a task predicts: here a number.
+    """What a task predicts; in this class, a number.
 
     Attributes:
-        name: of its column.
-        classes: the original label of each class, in sorted order; none of numbers.
+        name: name of its column.
+        classes: the original label of each class, in sorted order; none for numbers.
         output: what a model must give for a row.
         outputs: what it may give.
         dtype: how the values of rows are stored.
@@ -243,16 +243,16 @@ class Target:
 
     @property
     def type(self) -> pa.DataType:
-        """The same, of columns."""
+        """The same, for columns."""
         return pa.from_numpy_dtype(np.dtype(self.dtype))
 
     @property
     def kind(self) -> Kind:
-        """Which learners and measures it is for."""
+        """The kind of learners and measures that suit it."""
         return {0: Kind.REGRESSION, 2: Kind.BINARY}.get(len(self.classes), Kind.MULTICLASS)
 
     def word(self, of_classes: str, of_numbers: str) -> str:
-        """Return the words that are said of such a target."""
+        """Return the words for such a target."""
         return of_numbers
 
     def name_classes(self, chosen: Sequence[int] | Index, counts: Index, unit: str = "row") -> str:
@@ -261,19 +261,19 @@ class Target:
         return ", ".join(cut_list(named, "classes more", MAX_CLASSES_NAMED))
 
     def check(self, y: Classes, allow_singletons: bool = False) -> None:
-        """Raise InputError if a class has a single row; with ``allow_singletons`` if most classes have."""
+        """Raise InputError if a class has a single row; with ``allow_singletons``, if most classes do."""
 
     def read(self, columns: pa.Table, name: str | None = None) -> Values | Classes:
         """Return the numbers, or the class numbers, in a column of a table, none of whose cells are gaps.
 
-        A label may be written in another way than its class: 01 or 1.0 for 1, True for true, YES for yes.
+        A label may be written differently from its class: 01 or 1.0 for 1, True for true, YES for yes.
 
         Args:
             columns: a table.
-            name: of the column; None if it is called as the target.
+            name: name of the column; None if it is the target's.
 
         Raises:
-            InputError: a label is not one of the classes; numbers are as ``read_numbers`` refuses them, too
+            InputError: a label is not one of the classes; numbers are such as ``read_numbers`` refuses, too
                 large, or one value alone.
         """
         name = self.name if name is None else name
@@ -289,7 +289,7 @@ class Target:
         return y + 0.0
 
     def decode(self, y: Values | Classes) -> NDArray[np.generic]:
-        """Return the original labels of class numbers; numbers that are predicted are their own."""
+        """Return the original labels of class numbers; predicted numbers are returned as they are."""
         return y
 
     def check_judged(self, y: Values | Classes, predicted: Values | Classes, losses: Values) -> None:
@@ -308,11 +308,11 @@ class ClassTarget(Target):
     gaps: ClassVar[frozenset[str]] = NO_NAMES
 
     def word(self, of_classes: str, of_numbers: str) -> str:
-        """Return the words that are said of classes."""
+        """Return the words for classes."""
         return of_classes
 
     def check(self, y: Classes, allow_singletons: bool = False) -> None:
-        """Raise InputError if a class has a single row; with ``allow_singletons`` if most classes have."""
+        """Raise InputError if a class has a single row; with ``allow_singletons``, if most classes do."""
         counts = np.bincount(y, minlength=len(self.classes))
         few, half = np.flatnonzero(counts < MIN_OF_CLASS).tolist(), len(self.classes) // 2
         if len(few) > (half if allow_singletons else 0):
@@ -335,7 +335,7 @@ class ClassTarget(Target):
         return np.array(self.classes)[np.asarray(y, np.intp)]
 
     def check_judged(self, y: Values | Classes, predicted: Values | Classes, losses: Values) -> None:
-        """Raise ValueError unless these are numbers of classes, -1 where a model is undecided, and 0 or 1."""
+        """Raise ValueError unless these are class numbers, -1 where a model is undecided, and 0 or 1."""
         for name, values, least in (("label", y, 0), ("predicted", predicted, -1)):
             if len(values) and not least <= values.min() <= values.max() < len(self.classes):
                 raise ValueError(f"{name} has values outside {least}..{len(self.classes) - 1}")
@@ -344,10 +344,10 @@ class ClassTarget(Target):
 
 
 def match_labels(column: pa.ChunkedArray, name: str, classes: Sequence[Label]) -> tuple[Classes, list[Label]]:
-    """Return the class numbers of predicted labels, -1 for what is no class, and the labels that are none.
+    """Return the class numbers of predicted labels, -1 for what is not a class, and the labels that are not.
 
     Raises:
-        InputError: a label differs from a class by case or spaces alone.
+        InputError: a label differs from a class only in case or spaces.
     """
     values, codes = _encode(column, name)
     numbers, near = (_find_classes(values, classes, key) for key in (canonical_text, fold_text))
@@ -361,7 +361,7 @@ def match_labels(column: pa.ChunkedArray, name: str, classes: Sequence[Label]) -
 
 
 def find_filled(column: pa.ChunkedArray, name: str, gaps: Collection[str]) -> Mask:
-    """Return which cells of a column of labels, or of numbers to predict, are none of these ``gaps``."""
+    """Return which cells of a column of labels, or of numbers to predict, are not among these ``gaps``."""
     values, codes = _encode(column, name)
     missing = (value is None or value != value or str(value).lower() in gaps for value in values)
     return ~np.array(list(missing))[codes]
@@ -379,7 +379,7 @@ def _number_labels(values: list[Any], codes: Index, classes: tuple[Label, ...], 
 
 
 def _find_classes(values: list[Any], classes: Sequence[Label], make_key: Callable[[str], str]) -> Classes:
-    """Return the number of the class that each value is, or is as text by a key; -1 for none, and None."""
+    """Return the number of each value's class, by value or by a key of its text; -1 for none, and None."""
     exact = {label: number for number, label in enumerate(classes)} | {None: -1}
     alike = positions_by_value(list(map(str, classes)), make_key)
     found = [exact.get(value, alike.get(make_key(str(value)), -1)) for value in values]
@@ -402,7 +402,7 @@ def encode_classes(column: pa.ChunkedArray, target: str) -> tuple[tuple[Label, .
     """Return the classes of a target without gaps, sorted, and the class number of every row."""
     values, codes = _encode(column, target)
     limit = inf if any(isinstance(value, float) for value in values) else 2**63
-    held = values[:-1]  # some may differ in spaces alone
+    held = values[:-1]  # some may differ only in spaces
     found = sorted({value + 0.0 if isinstance(value, float) else value for value in held})  # -0.0 equals 0.0
     odd = [
         value for value in found if not (isinstance(value, str) or (isfinite(value) and abs(value) < limit))
@@ -416,7 +416,7 @@ def encode_classes(column: pa.ChunkedArray, target: str) -> tuple[tuple[Label, .
             f"({some(found)}): expected {MIN_CLASSES} to {MAX_CLASSES:,}{hint}"
         )
     numbers = {label: _find_number(label) for label in found}
-    if None not in numbers.values():  # texts that are all numbers are sorted by what they are worth
+    if None not in numbers.values():  # texts that are all numbers are sorted by value
         found.sort(key=lambda label: (numbers[label], label))
     if len(codes) * max(len(str(label)) for label in found) > MAX_TABLE_BYTES:
         raise InputError(f"labels of {target!r} take more than {MAX_TABLE_BYTES >> 20:,} MiB: shorten them")
@@ -424,7 +424,7 @@ def encode_classes(column: pa.ChunkedArray, target: str) -> tuple[tuple[Label, .
 
 
 def _perhaps_numbers(classes: Sequence[Label]) -> str:
-    """Return the end of a message that says how to predict numbers, if labels are such; else ""."""
+    """Return the end of a message that says how to predict numbers, if labels look like numbers; else ""."""
     if any(isinstance(label, bool) or _find_number(label) is None for label in classes):
         return ""
     return "; to predict numbers, choose a learner of numbers such as ridge, in ckcv run with --clip"
@@ -441,7 +441,7 @@ class GapWords(NamedTuple):
     """Words in a column that were taken for empty cells."""
 
     column: str  # its name
-    rows: dict[str, int]  # in how many rows each word stands; "" is a cell that is empty
+    rows: dict[str, int]  # how many rows have each word; "" stands for an empty cell
     n: int  # number of rows of the table
 
     @classmethod
@@ -453,7 +453,7 @@ class GapWords(NamedTuple):
         return cls(name, {word: rows[word] for word in sorted(rows)}, len(column))
 
     def describe(self, keepable: bool = True) -> str:
-        """Say in how many rows cells count as empty, and which words do, with the option that keeps these.
+        """Say in how many rows cells count as empty, and which words do, with the option to keep these.
 
         Words are not ``keepable`` where numbers are needed.
         """
@@ -467,13 +467,13 @@ class GapWords(NamedTuple):
 
 
 ANSWERS = JOIN, APART = "join", "apart"
-MAX_SPELLINGS = 10 * MAX_CLASSES  # of more than this the classes are too many in any case
+MAX_SPELLINGS = 10 * MAX_CLASSES  # with more, there are too many classes in any case
 MAX_WAYS = 4
-RowCounts = dict[str, int]  # rows of each way of writing a class
+RowCounts = dict[str, int]  # number of rows by way of writing a class
 
 
 def read_labels(columns: pa.Table, target: str, answer: str = "") -> pa.ChunkedArray:
-    """Return a column of labels; of a text table as what its cells are together, if they are written so.
+    """Return a column of labels; in a text table, as what its cells are together, if they are written so.
 
     Labels such as 1 and 2 become numbers, True and False truth values; 01, 1.50 and TRUE stay the texts that
     predictions are to hold.
@@ -481,9 +481,9 @@ def read_labels(columns: pa.Table, target: str, answer: str = "") -> pa.ChunkedA
     Args:
         columns: a table.
         target: name of its column of labels.
-        answer: "join" to make one class of labels that are written in several ways, called as most of its
-            rows are (of ways as frequent, as the first one, sorted); "apart" to take each way as a class of
-            its own, as text; "" to ask.
+        answer: "join" to make one class of labels that are written in several ways, named as in most of its
+            rows (of equally frequent ways, as the first one, sorted); "apart" to take each way as a separate
+            class, as text; "" to ask.
 
     Raises:
         InputError: labels are written in several ways, and there is no answer.
@@ -524,7 +524,7 @@ def read_labels(columns: pa.Table, target: str, answer: str = "") -> pa.ChunkedA
 
 
 def describe_ways(several: list[RowCounts], noun: str) -> str:
-    """Say how the first of several is written; the others are counted."""
+    """Say how the first of several is written, and count the others."""
     ways = sorted(several[0].items(), key=lambda way: (-way[1], way[0]))
     shown = some([f"{text[:40]!r} ({pluralize(count, 'row')})" for text, count in ways], MAX_WAYS)
     rest = f", and {pluralize(len(several) - 1, f'other {noun}')} of several forms" if several[1:] else ""
@@ -538,22 +538,22 @@ WEIGHT_NAMES = ("weight", "sample_weight", "weight_of_row")
 
 @dataclass(frozen=True)
 class Units:
-    """The units of a table: what is drawn independently, here each row by itself.
+    """The units of a table: what is drawn independently; in this class, each row.
 
     Attributes:
         n: number of rows.
-        question: asks about a column that looks like groups, for display; "" if there is none.
+        question: a question about a column that looks like groups, for display; "" if there is none.
     """
 
     unit: ClassVar[str] = "row"
-    independent: ClassVar[bool] = True  # whether rows are
+    independent: ClassVar[bool] = True  # whether rows are independent
 
     n: int
     question: str = ""
 
     @staticmethod
     def read(columns: pa.Table, names: Sequence[str], question: str = "") -> "Units":
-        """Return the groups by columns of a table, whose rows agree in all of them; of none its rows.
+        """Return the groups of rows that agree in all these columns of a table; without columns, its rows.
 
         ``question`` asks about a column that looks like groups, where none is named.
 
@@ -588,11 +588,11 @@ class Units:
         return np.arange(self.n)
 
     def word(self, of_rows: str, of_groups: str) -> str:
-        """Return the words that are said of such units."""
+        """Return the words for such units."""
         return of_rows
 
     def rows(self, units: Index) -> Index:
-        """Return the rows of units, as often as each unit is named; of groups ascending."""
+        """Return the rows of units, as often as each unit is named; for groups, ascending."""
         return units
 
     def part(self, rows: Index) -> "Units":
@@ -606,15 +606,15 @@ class Units:
         """Raise InputError with this message if rows belong together."""
 
     def stratify(self, y: Classes, n_classes: int) -> Strata:
-        """Return the units with the classes of their rows, of which ``y`` is that of each, (n,)."""
+        """Return the units with the classes of their rows, given in ``y``, (n,)."""
         return Strata(self.n, y)
 
     def weigh_rows(self, row_units: RowUnits) -> Values | None:
-        """Return how much rows of these units count, so that units count alike; None if all rows do."""
+        """Return how much rows of these units count, so that units count alike; None if rows do."""
         return None
 
     def make_losses(self, row_units: RowUnits, of_rows: Losses) -> Losses:
-        """Return how the losses of these units are measured, given how those of rows are.
+        """Return how the losses of these units are measured, given those of rows.
 
         Args:
             row_units: the unit of each row that is measured, (rows,).
@@ -654,7 +654,7 @@ class Groups(Units):
         return self.groups
 
     def word(self, of_rows: str, of_groups: str) -> str:
-        """Return the words that are said of groups."""
+        """Return the words for groups."""
         return of_groups
 
     def rows(self, units: Index) -> Index:
@@ -666,7 +666,7 @@ class Groups(Units):
         return replace(self, n=len(rows), groups=_number(self.groups[rows]))
 
     def check(self) -> None:
-        """Raise InputError if they are too few, or do not group anything."""
+        """Raise InputError if groups are too few, or do not group anything."""
         if not MIN_GROUPS <= self.n_units < self.n:
             raise InputError(
                 f"column {self.column!r} makes {self.n_units:,} groups of {self.n:,} rows: at least "
@@ -675,7 +675,7 @@ class Groups(Units):
             )
 
     def check_independent(self, message: str) -> None:
-        """Raise it."""
+        """Raise InputError with this message."""
         raise InputError(message)
 
     def stratify(self, y: Classes, n_classes: int) -> Strata:
@@ -684,7 +684,7 @@ class Groups(Units):
         return Strata(self.n_units, class_rows=cells.reshape(self.n_units, n_classes))
 
     def weigh_rows(self, row_units: RowUnits) -> Values:
-        """Return the share of its group that each row is."""
+        """Return what share of its group each row is."""
         return np.asarray(1 / np.bincount(row_units)[row_units])
 
     def make_losses(self, row_units: RowUnits, of_rows: Losses) -> Losses:
@@ -694,13 +694,13 @@ class Groups(Units):
 
 @dataclass(frozen=True)
 class SplitUnits(Groups):
-    """The units of a resampling by a column of times or folds: for each of its values the rows that have it.
+    """The units of a resampling by a column of times or folds: for each value, the rows that have it.
 
     Attributes:
         groups: the position of each row's value, (n,).
         column: its name; "" without one.
-        values: the different values, ascending, of a category the positions of its names.
-        kind: what they are.
+        values: the different values, ascending; for categories, positions of their names.
+        kind: kind of the values.
         levels: the names of categories.
     """
 
@@ -710,10 +710,10 @@ class SplitUnits(Groups):
 
     @classmethod
     def of(cls, columns: pa.Table, name: str | None, asked: ColumnKind | None) -> "SplitUnits":
-        """Return those by a column of a table, in which all text is dates if some looks like a date.
+        """Return the units by a column of a table; all its text is dates if some looks like a date.
 
         Raises:
-            InputError: a cell is empty, or not of the kind of the others.
+            InputError: a cell is empty, or not of the same kind as the others.
         """
         if name is None:
             return UNSPLIT
@@ -732,7 +732,7 @@ class SplitUnits(Groups):
 
     @property
     def columns(self) -> dict[str, NDArray[np.generic]]:  # type: ignore[override]
-        """The value of each row, (n,), by the name of the column; none without one."""
+        """The value of each row, (n,), by the name of the column; empty without one."""
         values: NDArray[np.generic] = self.values
         if self.kind is ColumnKind.DATE:
             values = self.values.astype("M8[ms]")
@@ -744,7 +744,7 @@ class SplitUnits(Groups):
         """Return which rows have a value that equals a text ("="), is at least it (">="), or above it (">").
 
         Raises:
-            InputError: the text is of another kind than the values, or categories are asked for their order.
+            InputError: the text is not of the values' kind, or an order of categories is asked for.
         """
         form, _, number = canonical_text(text).partition(" ")
         if form in TRUTH and self.kind is ColumnKind.NUMBER:
@@ -773,7 +773,7 @@ class SplitUnits(Groups):
         return np.asarray(chosen)[self.groups]
 
     def stratify(self, y: Classes, n_classes: int) -> Strata:
-        """Return the values; classes have no part in it."""
+        """Return the values; classes play no part."""
         return Strata(self.n_units, values=self.values, kind=self.kind)
 
 
@@ -781,10 +781,10 @@ UNSPLIT = SplitUnits(0, groups=np.zeros(0, np.intp), column="", values=np.zeros(
 
 
 def name_groups(groups: Sequence[str], names: Sequence[str] = ()) -> str | None:
-    """Return the one name of these columns together; None of none.
+    """Return one name for these columns together; None if there are none.
 
     Raises:
-        InputError: another one of the columns ``names`` has it.
+        InputError: one of the columns ``names`` has it.
     """
     name = groups[0] if len(groups) == 1 else write_row(groups) if groups else None
     if len(groups) > 1 and name in names:
@@ -796,10 +796,10 @@ def group_numbers(cells: Cells, name: str) -> RowUnits:
     """Return the group number of every row of a column.
 
     Raises:
-        InputError: it has empty cells, or values that are not text, numbers, dates or the like.
+        InputError: it has empty cells, or values other than text, numbers, dates or the like.
     """
     column = cells.infer()
-    if is_text(column.type):  # whose cells are of one group if they differ in the spaces around them alone
+    if is_text(column.type):  # cells that differ only in surrounding spaces are one group
         column = without_gaps(column, NO_NAMES & cells.gaps)
     refuse_gaps(
         pc.is_null(column, nan_is_null=True).to_numpy(),
@@ -829,7 +829,7 @@ class Weighting:
         """Return the weights in a column of a table; without a name all rows weigh the same.
 
         Raises:
-            InputError: a cell is empty, or no positive number of a magnitude that can be computed with.
+            InputError: a cell is empty, or is not a positive number of a magnitude that can be computed with.
         """
         if name is None:
             return UNWEIGHTED
@@ -878,22 +878,22 @@ TIME_NAMES = frozenset(
 )
 WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 MIN_SHARED = 1 / 3  # share of rows whose value occurs again, for a column that is named like groups
-MANY_NAMES, MAX_ROWS_OF_NAME = 20, 100  # fewer values of more rows each are kinds of things, and not names
+MANY_NAMES, MAX_ROWS_OF_NAME = 20, 100  # fewer values with more rows each are kinds of things, not names
 MIN_REPEATED = 0.05  # share of rows whose value occurs again, for a column of any name
 MIN_FILLED = 0.95  # share of a range's numbers that occur
-MAX_NEAR, MIN_TIMES = 10, 20  # how far numbers that are near differ; how many times more are equal
-MIN_ROUND = ((10, 0.3), (5, 0.5))  # share of numbers that are multiples, from which they are rounded
-MAX_ROWS_SEEN = 20_000  # of a column of any name, to see whether it looks like groups
-MIN_NUMBERED = 20  # rows: fewer may be numbered by chance, as the steps of a dose are
+MAX_NEAR, MIN_TIMES = 10, 20  # how far near numbers differ; how many times more are equal
+MIN_ROUND = ((10, 0.3), (5, 0.5))  # share of multiples from which on numbers are rounded
+MAX_ROWS_SEEN = 20_000  # to see whether a column of any name looks like groups
+MIN_NUMBERED = 20  # rows: fewer may look numbered by chance, as the steps of a dose do
 DENSE = 2  # numbers of rows are less than twice as far apart as there are rows
 
 
 def is_row_number(x: Values, name: str) -> bool:
-    """Return whether a column x (n,) numbers the rows, so that it must not be learned from unasked.
+    """Return whether a column x (n,) numbers the rows, so that it must not be learned from unless asked for.
 
     That is a column that goes up by one from row to row, from 0 or 1, in 20 rows or more, unless it is named
-    as a time; or one that is named as a number of rows or of what the rows are, and has another whole number
-    in each: without wide gaps, or rising.
+    like a time; or one that is named like a row number or like what the rows are, and has a different whole
+    number in each: without wide gaps, or rising.
     """
     steps = np.diff(x)
     if not len(steps) or np.isnan(x).any() or not np.all(np.floor(x) == x):
@@ -909,9 +909,9 @@ def is_row_number(x: Values, name: str) -> bool:
 
 
 def ask_about_groups(columns: pa.Table, known: Container[str | None]) -> str:
-    """Ask about the first column that looks as if it named groups; "" if there is none.
+    """Return a question about the first column that looks as if it named groups; "" if there is none.
 
-    Columns that are named as groups are come first.
+    Columns with names like those of groups come first.
 
     Args:
         columns: a table.
@@ -945,7 +945,7 @@ def is_name_of_groups(name: str) -> bool:
 def _count_names(columns: pa.Table, name: str) -> int:
     """Return the number of values of a column that looks as if it named groups; 0 if it does not.
 
-    The most frequent value does not count, as it may stand for none; see the head of the module.
+    The most frequent value does not count, as it may stand for no group; see the head of the module.
     """
     if is_name_of_groups(name):
         counts = np.bincount(number_values(_read_names(Cells.of(columns, name))))
@@ -963,10 +963,10 @@ def _count_names(columns: pa.Table, name: str) -> int:
 
 
 def _read_names(cells: Cells) -> pa.ChunkedArray:
-    """Return a column of text or whole numbers without gaps; of another no cells."""
+    """Return a column of text or whole numbers without gaps; for any other, no cells."""
     no_names = pa.chunked_array([], pa.null())
     if cells.written and cells.floats is not None and np.any(cells.floats != np.floor(cells.floats)):
-        return no_names  # found at once; what all texts are together takes several times as long
+        return no_names  # found at once; the kind of all texts together takes several times as long
     column = cells.infer()
     if pa.types.is_floating(column.type) and np.any((values := column.to_numpy()) != np.floor(values)):
         return no_names
@@ -981,7 +981,7 @@ def _share_repeated(counts: NDArray[np.intp]) -> float:
 def _are_names(cells: Cells, column: pa.ChunkedArray) -> bool:
     """Return whether the values of a column repeat as names do."""
     if is_text(column.type):
-        if cells.written and cells.floats is not None:  # of more digits than numbers have
+        if cells.written and cells.floats is not None:  # with more digits than numbers have
             return True
         with suppress(ColumnError):  # numbers in several forms
             _, words = find_number_form(cells.known)

@@ -1,19 +1,19 @@
 """Learning tasks: tables checked once, what their columns are for, and the digest that identifies them.
 
 Whatever the source, data arrive as Arrow columns; ``Task.from_table`` turns them into a checked ``Task``,
-which no other code has to check again. Every check raises an InputError that names the column and the row,
-and says how to fix it.
+which no other code has to check again. Every failed check raises an InputError that names the column and the
+row, and says how to fix it.
 
 Every draw is made with the salt H of the table: the digest of its rows, in any order. A known seed alone
 draws known positions, and a table may be sorted so that these are the easy rows. With H the positions depend
 on which rows there are, but not on their order. If the rows come in random order, all claims hold exactly,
 whatever H is, since the order is random given the rows. If they are sorted, and the table was made without
-evaluating H, they hold in the random-oracle model. It is no protection against an owner who looks for a
+evaluating H, they hold in the random-oracle model. This does not protect against an owner who looks for a
 table, or a seed, with lucky draws.
 
 A row's digest is the sum of the hashes of its cells modulo 2**64, mixed once more: the order of the columns
-does not enter, but their names do. The hash of a cell depends on its value and on the column's name alone,
-and is the same from whichever kind of file or frame it was read. That of the number 0 is 0.
+does not enter, but their names do. The hash of a cell depends only on its value and on the column's name, and
+is the same whichever kind of file or frame it was read from. That of the number 0 is 0.
 """
 
 import hashlib
@@ -122,7 +122,7 @@ Words = NDArray[np.uint64]
 
 
 class CellForm(IntEnum):
-    """What a cell is; its hash depends on it. Arbitrary odd constants."""
+    """What kind of value a cell is, on which its hash depends: arbitrary odd constants."""
 
     NUMBER = 0x9E3779B97F4A7C15
     TRUTH = 0xC2B2AE3D27D4EB4F
@@ -132,10 +132,10 @@ class CellForm(IntEnum):
 
 
 def join_copies(columns: pa.Table) -> pa.Table:
-    """Return a table of plain values, without copies of a column: of one name, with equal cells.
+    """Return a table of plain values, without copies of a column: those with the same name and equal cells.
 
     Raises:
-        InputError: it is no table.
+        InputError: it is not a table.
     """
     expect("columns", columns, pa.Table, "a pyarrow.Table: see read(source).learn, or pyarrow.table")
     columns = with_plain_values(columns)
@@ -158,8 +158,8 @@ def compute_salt(columns: pa.Table, left_out: Collection[str | None]) -> str:
     """Return the SHA-256 of the ascending row digests of a table, 64 hexadecimal digits.
 
     Args:
-        columns: as they were read, without copies.
-        left_out: names of those that name groups or rows. Others that name or number the rows, by their
+        columns: columns as they were read, without copies.
+        left_out: names of columns that name groups or rows. Others that name or number the rows, by their
             values, are left out as well.
     """
     total = np.zeros(columns.num_rows, np.uint64)
@@ -177,7 +177,7 @@ def hash_columns(columns: pa.Table, names: Iterable[str]) -> dict[str, Words]:
 
 
 def _hash_cells(forms: Words, values: Words, name: str) -> Words:
-    """Return the hash of each cell of a column; 0 of the number 0."""
+    """Return the hash of each cell of a column; 0 for the number 0."""
     hashes = mix(values ^ forms ^ _digest_text(name))
     hashes[(forms == CellForm.NUMBER) & (values == 0)] = 0
     return hashes
@@ -191,7 +191,7 @@ def mix(z: Words) -> Words:
 
 
 def _digest_text(text: str) -> np.uint64:
-    """Return eight bytes of the BLAKE2b of a text as a number."""
+    """Return eight bytes of the BLAKE2b hash of a text as a number."""
     digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return np.uint64(int.from_bytes(digest, "little"))
 
@@ -203,20 +203,20 @@ def _name_rows(forms: Words, values: Words) -> bool:
     if not np.all(forms == CellForm.NUMBER):
         return False
     numbers = values.view(np.float64)
-    with np.errstate(invalid="ignore", over="ignore"):  # of infinities alone, and of very large numbers
+    with np.errstate(invalid="ignore", over="ignore"):  # for infinities alone, and for very large numbers
         spread = numbers.max() - numbers.min() < 2 * len(numbers)
     return bool(spread and np.all(numbers == np.floor(numbers)) and len(np.unique(values)) == len(values))
 
 
 def read_cell_values(column: pa.ChunkedArray) -> tuple[Words, Words]:
-    """Return the form of each cell of a column and its value in 64 bits: that of the cell alone."""
+    """Return the form of each cell of a column and its value in 64 bits, from the cell alone."""
     kind = column.type
     if is_text(kind):
         numbers = cast_numbers(column, comma=False, gaps=GAPS)  # all at once where Arrow can
         if numbers is not None and not np.isinf(numbers).any():
             return _view_numbers(CellForm.NUMBER, numbers)
         return read_distinct(column)
-    if pa.types.is_duration(kind):  # of more than Python's may be
+    if pa.types.is_duration(kind):  # which may exceed Python's
         return read_distinct(column.cast(pa.int64()).cast(pa.string()))
     if pa.types.is_boolean(kind):
         return _view_numbers(CellForm.TRUTH, column.cast(pa.float64()).to_numpy())
@@ -229,14 +229,14 @@ def read_cell_values(column: pa.ChunkedArray) -> tuple[Words, Words]:
 
 
 def _view_numbers(form: CellForm, values: NDArray[np.float64]) -> tuple[Words, Words]:
-    """Return the form of each number, nan for gaps, and its bits."""
+    """Return the form and the bits of each number, nan for gaps."""
     gaps = np.isnan(values)
     bits = np.where(gaps, 0.0, values + 0.0).view(np.uint64)  # -0.0 is 0.0
     return np.where(gaps, np.uint64(CellForm.GAP), np.uint64(form)), bits
 
 
 def read_distinct(column: pa.ChunkedArray) -> tuple[Words, Words]:
-    """Return the form and value of each cell, each distinct one read once, as the text that stands for it."""
+    """Return the form and value of each cell, reading each distinct one once, as the text for it."""
     values, codes = list_distinct(column)
     read = [_read_value(value) for value in values]
     words = [_digest_text(v) if isinstance(v, str) else np.float64(v + 0).view(np.uint64) for _, v in read]
@@ -245,7 +245,7 @@ def read_distinct(column: pa.ChunkedArray) -> tuple[Words, Words]:
 
 
 def _read_value(value: Any) -> tuple[CellForm, float | Decimal | str]:
-    """Return the form of a cell and its value: a number, 0 of a gap, or a text."""
+    """Return the form of a cell and its value: a number, 0 for a gap, or a text."""
     if value is None or value != value:
         return CellForm.GAP, 0.0
     if isinstance(value, int | float | Decimal):
@@ -273,7 +273,7 @@ class Provenance(NamedTuple):
         reading: how the file was read.
         id: name of the column that names the rows; None without one.
         drop_unlabelled: whether rows without a label were left out.
-        keep_values: words that are ordinary text, and no gaps, in lower case; later tables are read so too.
+        keep_values: words that are ordinary text, not gaps, in lower case, in later tables too.
     """
 
     reading: Reading = AS_IT_IS
@@ -301,11 +301,11 @@ class Task:
         schema: how the d columns are understood.
         units: which rows are drawn together.
         source: where the rows came from, for display.
-        fills: what stands for a gap in each column, (d,), where these rows have none, and others of their
-            table may; nan where a gap stays one. None where a row with a gap cannot be judged, or where the
-            learner knows gaps in every column.
+        fills: what stands for a gap in each column, (d,), where these rows have none but others of the table
+            may; nan where a gap stays one. None where a row with a gap cannot be judged, or where the learner
+            handles gaps in every column.
         weighting: what rows weigh in fits.
-        row_numbers: names of columns that number the rows, and are not learned from, for display.
+        row_numbers: names of columns that number the rows and are not learned from, for display.
         gap_words: words in columns of categories that were taken for empty cells, for display.
         split_by: the units of a resampling by a column.
         salt: digest of the rows of the table, dropped columns among them, with which all draws are made:
@@ -343,15 +343,15 @@ class Task:
         """Make a task from X [n, d], y [n] and, if given, groups [n] and weights [n].
 
         X is a data frame (pandas, polars, Arrow), an array, or a sparse matrix, and all its columns are
-        learned from, also one that numbers the rows. The columns of a frame keep their names, and so do y,
+        learned from, even one that numbers the rows. The columns of a frame keep their names, as do y,
         groups and weights that are columns of one: the task is that of the same table in a file. Rows with
         equal values in ``groups`` (text or whole numbers) belong together, such as the visits of one
         patient; groups are independent of each other. ``asked`` says which columns are categories, numbers
         or dates where their values do not. With ``numbers`` y has no labels of classes, but numbers to
         predict. With ``allow_singletons`` a class may have a single row, as a study without a certification
-        can score it. ``sample_weight`` has a positive number for each row, which it weighs in fits alone.
-        Unless it is ``checked`` a task may have few groups, or a single row of any class. ``split_by`` names
-        the column of a resampling, which is not learned from.
+        can score it. ``sample_weight`` has a positive number for each row: its weight, in fits only. Unless
+        it is ``checked``, a task may have few groups, or a single row of any class. ``split_by`` names the
+        column of a resampling, which is not learned from.
 
         Raises:
             InputError: as for ``from_table``, or the shapes do not match.
@@ -363,7 +363,7 @@ class Task:
         for argument, given, others in zip(names, (y, groups, sample_weight), usual, strict=True):
             check_same_order(X, argument, values := read_rows(given))
             if values is not None or argument == "y":
-                own = getattr(values, "name", None)  # of a column of a data frame
+                own = getattr(values, "name", None)  # if a column of a data frame
                 likely = (own, *others) if isinstance(own, str) and own else others
                 every = chain(likely, (f"{likely[0]}_{i}" for i in count()))
                 names[argument] = name = next(each for each in every if each not in columns.column_names)
@@ -389,17 +389,17 @@ class Task:
 
         Args:
             columns: one column for each feature, and the target.
-            roles: what they are for.
-            asked: columns whose kind is said instead of decided by their values.
+            roles: what each is for.
+            asked: columns whose kind is given rather than decided by their values.
             source: where the columns came from, for display.
             allow_singletons: whether a class may have a single row.
             reading: how the columns were read.
 
         Raises:
             InputError: a column is missing, empty, or of mixed kinds; there are fewer than two classes, or
-                fewer than 2 rows of a class (of most, with ``allow_singletons``); there are fewer than 6
+                fewer than 2 rows in a class (in most, with ``allow_singletons``); there are fewer than 6
                 rows; no column varies; the groups have gaps, are fewer than 6, or have one row each; or a
-                weight is no positive number.
+                weight is not a positive number.
         """
         task = _from_table(columns, roles, asked)
         provenance = task.provenance._replace(reading=reading)
@@ -415,14 +415,14 @@ class Task:
         salt: str = "",
         provenance: Provenance = USUAL_PROVENANCE,
     ) -> "Task":
-        """Make a task from the ``columns`` of one, or of some of its rows, and how they are understood.
+        """Make a task from another's ``columns``, all rows or some, and how they are interpreted.
 
-        Without a ``schema`` they are plain numbers. The ``question`` is that of the whole table, of which
-        some columns may be left out; None to ask about the columns there are. So are ``salt``
-        and ``provenance``.
+        Without a ``schema`` they are plain numbers. ``question``, ``salt`` and ``provenance`` are those of
+        the whole table, of which some columns may be left out; a question of None asks about the columns
+        there are.
 
         Raises:
-            InputError: it is not the schema of these columns, or they are not those of a task.
+            InputError: the schema is not that of these columns, or they are not a task's.
         """
         labels = "" if roles.numbers else APART
         split_by = [] if roles.split_by is None else [roles.split_by]
@@ -433,17 +433,17 @@ class Task:
         return replace(task, units=units, provenance=provenance)
 
     def restored(self) -> "Task":
-        """Return the task as it is read back from its columns: with the classes that its rows have."""
+        """Return the task as read back from its columns: with the classes that its rows have."""
         units, numbers = self.units, not self.classes
         roles = Roles(self.target.name, group=units.name, numbers=numbers, weight=self.weighting.column)
         given = self.schema, units.question, self.salt, self.provenance
         return replace(Task.restore(self.columns(), roles, *given), source=self.source)
 
     def make_salt(self, columns: pa.Table) -> str:
-        """Return the salt of a table, which is this task's if it is the one that the task was made of.
+        """Return the salt of a table; it is this task's if the task was made of that table.
 
         Raises:
-            InputError: it lacks the target.
+            InputError: the table lacks the target.
         """
         columns = join_copies(columns)
         names = columns.column_names
@@ -454,11 +454,11 @@ class Task:
         return compute_salt(columns, {*groups, self.provenance.id, *index_names(columns)})
 
     def check(self, allow_singletons: bool = False) -> "Task":
-        """Return the task, to be learned from.
+        """Return the task, if it can be learned from.
 
         Raises:
             InputError: it has too few groups, or a class with a single row; with ``allow_singletons``, if
-                most classes have.
+                most classes do.
         """
         self.target.check(self.y, allow_singletons)
         self.units.check()
@@ -512,7 +512,7 @@ class Task:
 
     @property
     def classes(self) -> tuple[Label, ...]:
-        """The original label of each class, in sorted order; none of numbers."""
+        """The original label of each class, in sorted order; none for numbers."""
         return self.target.classes
 
     @property
@@ -522,19 +522,19 @@ class Task:
 
     @cached_property
     def strata(self) -> Strata:
-        """What resamplings divide: the units, with their classes if there are any, or those by a column."""
+        """What resamplings divide: the units with their classes, if any, or those by a column."""
         stratified = self.classes or self.split_by.column
         return self.divided.stratify(self.y, self.n_classes) if stratified else Strata(self.n_units)
 
     @property
     def divided(self) -> Units:
-        """The units of resamplings: those by a column if one is named for it."""
+        """The units of resamplings: those by a column if one is named for that."""
         return self.split_by if self.split_by.column else self.units
 
     def without(self, rows: Index) -> "Task":
-        """Return the task without ``rows``, which are held out, as the rows that are left are understood.
+        """Return the task without ``rows``, which are held out, as interpreted from the rows that are left.
 
-        What the rows held out hold has no part in it: neither their gaps nor their categories.
+        The held-out rows have no influence on it, neither by their gaps nor by their categories.
 
         Raises:
             InputError: too few rows are left to learn from, or a column is empty in all of them.
@@ -553,9 +553,9 @@ class Task:
         return replace(kept, schema=schema, X=kept.schema.translate(kept.X, schema))
 
     def recode(self, rows: Rows, table: "Task") -> Rows:
-        """Return rows [rows, d] of the table of which this task has some as these are understood.
+        """Return rows [rows, d] of the table that this task is part of as its own rows are interpreted.
 
-        A category that these do not hold was never seen, and a gap is filled if they have none anywhere.
+        A category missing from its rows was never seen; a gap is filled if its rows have none anywhere.
         """
         if table.schema.plain:
             return rows
@@ -567,7 +567,7 @@ class Task:
         return rows if self.fills is None else np.where(np.isnan(rows), self.fills, rows)
 
     def take_part(self, chosen: Index) -> "Task":
-        """Return the task on some of its rows, however few there are of a class."""
+        """Return the task on some of its rows, however few a class then has."""
         X = np.ascontiguousarray(self.X[chosen])
         units, weighting = self.units.part(chosen), self.weighting.part(chosen)
         return replace(self, X=X, y=self.y[chosen], units=units, weighting=weighting, split_by=UNSPLIT)
@@ -576,14 +576,14 @@ class Task:
         """Return which rows of a table have a label, in the target or in a column of another ``name``.
 
         Raises:
-            InputError: it lacks the column, or has two.
+            InputError: the table lacks the column, or has two.
         """
         name = self.target.name if name is None else name
         check_column(name, columns.column_names, " with the labels")
         return find_filled(columns[name], name, self.target.gaps.difference(self.provenance.keep_values))
 
     def keep_words(self, columns: pa.Table) -> pa.Table:
-        """Return a table in which the same words are gaps as in the one that was learned from."""
+        """Return a table in which the same words are gaps as in the one learned from."""
         return declare_cells(columns, kept=",".join(self.provenance.keep_values))
 
     def read(self, columns: pa.Table) -> NewRows:
@@ -611,7 +611,7 @@ class Task:
         return TestRows(self.X[rows], self.y[rows], self.row_units[rows])
 
     def labelled(self, numbers: Values | Classes) -> NDArray[np.generic]:
-        """Return the original labels of class numbers; numbers that are predicted are their own."""
+        """Return the original labels of class numbers; predicted numbers are returned as they are."""
         return self.target.decode(numbers)
 
     def columns(self) -> pa.Table:
@@ -626,7 +626,7 @@ class Task:
             labels = decode(pa.chunked_array([coded]))
         columns = columns.append_column(self.target.name, labels)
         for name, values in (self.units.columns | self.weighting.columns | self.split_by.columns).items():
-            if name not in self.features:  # as times may be
+            if name not in self.features:  # times may be
                 columns = columns.append_column(name, pa.array(values))
         return columns
 
@@ -635,7 +635,7 @@ class Task:
 class TestRows:
     """Test rows for a finished ensemble: X [rows, d], y [rows] as in a task, and the unit of each [rows].
 
-    Where they are not named each row is a unit.
+    If units are not given, each row is one.
     """
 
     __test__ = False
@@ -663,7 +663,7 @@ def _from_table(
     known: Schema | None = None,
     salt: str | None = None,
 ) -> Task:
-    """Make a task; of the columns of one, how they are ``known`` and its ``salt`` are given."""
+    """Make a task; from another's columns, with how they are ``known`` and its ``salt``."""
     columns = join_copies(columns)
     target, chosen = roles.resolve(columns.column_names, index_names(columns))
     groups = find_groups(roles.group, columns.column_names)
@@ -739,7 +739,7 @@ def _read_target(
 def _leave_out_row_numbers(
     schema: Schema, X: Rows, asked: DeclaredTypes
 ) -> tuple[Schema, Rows, tuple[str, ...]]:
-    """Return columns without those that number the rows (unless their kind is said), and these' names."""
+    """Return columns without those that number the rows (unless their kind is given), and their names."""
     names = tuple(
         column.name
         for i, column in enumerate(schema)
@@ -760,7 +760,7 @@ def _leave_out_row_numbers(
 
 
 def make_rows(X: object, task: Task) -> Rows:
-    """Return X [rows, d], anything that a task can be made of, as numbers; columns with names by name.
+    """Return X [rows, d], anything that a task can be made of, as numbers; named columns by name.
 
     Raises:
         InputError: X has other columns, or values that cannot be judged.
@@ -772,7 +772,7 @@ def make_scored_rows(X: object, y: object, task: Task) -> "TestRows":
     """Return rows X [rows, d] as ``make_rows`` does, with their labels, or numbers, y [rows].
 
     Raises:
-        InputError: as ``make_rows``, the shapes do not match, or a label is not one of the classes.
+        InputError: as for ``make_rows``, the shapes do not match, or a label is not one of the classes.
     """
     check_same_order(X, "y", values := read_rows(y))
     rows, name = make_rows(X, task), task.target.name
@@ -780,7 +780,7 @@ def make_scored_rows(X: object, y: object, task: Task) -> "TestRows":
 
 
 def make_test_rows(rows: "pa.Table | TestRows | None", task: Task) -> TestRows | None:
-    """Return test rows, of a table with columns matched by name to those of the task; None for None.
+    """Return test rows; a table's columns are matched by name to those of the task; None for None.
 
     Raises:
         InputError: a feature or the target is missing, or a label is not one of the classes.
@@ -814,7 +814,7 @@ def make_test_rows(rows: "pa.Table | TestRows | None", task: Task) -> TestRows |
 USUAL_BINS = 4
 MAX_SUBGROUPS = 200  # of a column
 LONGEST_OF_SUBGROUP = 60
-USUAL_DIGITS, MAX_DIGITS = 6, 17  # of a number in a name; 17 tell any two apart
+USUAL_DIGITS, MAX_DIGITS = 6, 17  # of a number in a name; 17 tell any two floats apart
 
 
 class Subgroup(NamedTuple):
@@ -825,7 +825,7 @@ class Subgroup(NamedTuple):
 
 
 def check_subgroups(names: Sequence[str], task: Task) -> None:
-    """Raise InputError if subgroups are of no column that is learned from, or their bins cannot be made."""
+    """Raise InputError unless subgroups are of a column that is learned from, and bins can be made."""
     for subgroups in map(parse_subgroup, names):
         if subgroups.column not in task.schema.names:
             raise InputError(
@@ -839,12 +839,12 @@ def divide_rows(subgroups: Subgroups, task: Task, X: Rows) -> list[Subgroup]:
     """Return the subgroups that some rows belong to.
 
     Args:
-        subgroups: of a column of the task.
+        subgroups: subgroups by a column of the task.
         task: the learning rows, from which edges of bins come.
         X: the rows to divide, [rows, d], in the columns of the task.
 
     Raises:
-        InputError: bins are asked for of what are no numbers, or cannot be made of the learning rows.
+        InputError: bins are asked for of what are not numbers, or cannot be made from the learning rows.
     """
     position = task.schema.names.index(subgroups.column)
     column, learned, values = task.schema[position], task.X[:, position], X[:, position]
@@ -870,7 +870,7 @@ def divide_rows(subgroups: Subgroups, task: Task, X: Rows) -> list[Subgroup]:
 def _list_bins(
     subgroups: Subgroups, name: str, learned: Values, values: Values, form: Callable[[Values], list[str]]
 ) -> Iterator[Subgroup]:
-    """Yield bins with edges as asked, or at quantiles of the learning rows; of few numbers, one for each."""
+    """Yield bins with the edges given or at quantiles of the learning rows; for few numbers, one each."""
     distinct = np.unique(learned)
     if not subgroups.bins and not subgroups.edges and len(distinct) <= USUAL_BINS:
         for text, value in zip(form(distinct), distinct, strict=True):
@@ -899,6 +899,6 @@ def _format_dates(milliseconds: Values) -> list[str]:
 
 
 def _format_apart(values: Values) -> list[str]:
-    """Return different numbers as text with six digits, or as many as tell them apart: names must differ."""
+    """Return distinct numbers as text with six digits, or as many as tell them apart: names must differ."""
     forms = ([f"{number:.{n}g}" for number in values] for n in range(USUAL_DIGITS, MAX_DIGITS + 1))
     return next(texts for texts in forms if len(set(texts)) == len(texts))
