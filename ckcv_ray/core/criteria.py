@@ -1,4 +1,4 @@
-"""Criteria: what is minimised over candidates, the mean over splits of a value for each split.
+"""Criteria: what is minimised over candidates, namely the mean over splits of a value per split.
 
 For the x_c wrong rows among the m_c rows of class c in a split's set of m rows, and U(x; m) the
 Clopper-Pearson bound, the value of a split is
@@ -6,11 +6,11 @@ Clopper-Pearson bound, the value of a split is
     error       U(sum of x_c; m), the paper's
     balanced    the mean over the classes of U(x_c; m_c), where U(0; 0) = 1
     cost        U(sum of w_c x_c; m): w_c is the cost of a wrong decision on class c, divided by the largest
-    mean_error  (sum of x_c) / m itself, which is no bound; its mean is the usual figure of cross validation
+    mean_error  (sum of x_c) / m itself, not a bound; its mean is the usual figure of cross validation
     clipped     of numbers to predict: U(sum of min(|error|, clip) / clip over the rows; m)
 
 With groups m counts groups, and ``error`` is U(sum over groups of the share of wrong rows; m). At a total
-that is no count U is Clopper-Pearson's formula all the same, and no bound: it is minimised, and nothing is
+that is not a count, U is still Clopper-Pearson's formula but not a bound: it is minimised, and nothing is
 claimed of it.
 
 Reference: Anguita et al., ESANN 2012, Algorithm 1 (the mean of Clopper-Pearson bounds).
@@ -47,10 +47,10 @@ MEAN_ERROR = (
     "measured on the estimate sets: an estimate of the error rate, not a bound on the error rate, and not "
     f"proven. {ABOUT_ERROR}"
 )
-MAX_COSTS = 6  # that a sentence names
+MAX_COSTS = 6  # costs that a sentence names
 MIN_STUDY_DELTA = 1e-12  # A gives a candidate as little as 1e-22 of it
-UnitCounts: TypeAlias = int | Index  # scored in each split: their number, or the rows of each class
-FINEST = 1 << 52  # whole numbers up to it, divided by it, are exact
+UnitCounts: TypeAlias = int | Index  # units scored in each split: their number, or the rows of each class
+FINEST = 1 << 52  # whole numbers up to this, divided by it, are exact
 _table = lru_cache(maxsize=4096)(bound_table)
 RATES = np.linspace(0.0, 1.0, 257)  # error rates between which a forecast interpolates
 CLIP_IS = (
@@ -76,16 +76,16 @@ DELTA = Option(_delta, "Failure probability of each bound.", float)
 class Criterion(HasOptions, ABC):
     """A quantity to minimise over candidates: the base of every criterion, a frozen dataclass.
 
-    Units are what is scored in a split: the number of rows or groups, the same in all splits of a fold size.
-    The value of a split is U at its total loss, unless ``least`` and ``transfer`` are overridden as well.
+    ``units`` says what is scored in a split: the number of rows or groups, the same in all splits of a fold
+    size. The value of a split is U at its total loss, unless ``least`` and ``transfer`` are overridden too.
 
     Attributes:
-        measure: gives the totals from which values are computed; of groups with their losses.
+        measure: gives the totals from which values are computed; for groups it includes their losses.
         by_class: whether units are the rows of each class in every split, (..., n_classes), instead.
-        delta: failure probability of each bound, in (0, 1), or of what is proven where it has no part in what
-            is minimised.
+        delta: failure probability of each bound, in (0, 1), or of what is proven where what is minimised does
+            not depend on it.
         bound: name of the bound that L_EE is computed with.
-        l_ee_is: what L_EE is, with places for the number of splits, the level and the costs.
+        l_ee_is: what L_EE is, with placeholders for the number of splits, the level and the costs.
         minimised, estimated: what it is on the select and on the estimate sets, in a few words.
 
     Raises:
@@ -97,7 +97,7 @@ class Criterion(HasOptions, ABC):
     by_class: ClassVar[bool] = False
     bound: ClassVar[str]
     l_ee_is: ClassVar[str]
-    minimised: ClassVar[str]  # with a place for the level
+    minimised: ClassVar[str]  # with a placeholder for the level
     estimated: ClassVar[str] = "the same mean on the estimate sets; no bound"
 
     delta: float = option(0.05, DELTA)
@@ -111,7 +111,7 @@ class Criterion(HasOptions, ABC):
         return self
 
     def for_groups(self) -> "Criterion | None":
-        """Return its form for groups of rows; None if it has none."""
+        """Return the form for groups of rows; None if there is none."""
         return None
 
     @abstractmethod
@@ -123,13 +123,13 @@ class Criterion(HasOptions, ABC):
         return _table(int(units), self.delta)
 
     def least(self, units: UnitCounts) -> float | Values:
-        """Return the smallest possible value, that of a split of ``units`` without loss, or of each split."""
+        """Return the smallest possible value, that of ``units`` without loss: for all splits, or each."""
         return float(self.table(units)[0])
 
     def transfer(self, values: Values, units: UnitCounts, target_units: UnitCounts) -> Values:
         """Return the values expected on ``target_units``, given those on ``units``, each of all splits.
 
-        They are at the same mean losses, interpolated between counts.
+        The mean losses are assumed to be the same; values are interpolated between counts.
         """
         here, there = self.table(units), self.table(target_units)
         loss = np.interp(values, here, np.arange(len(here))) / units
@@ -141,13 +141,13 @@ class Criterion(HasOptions, ABC):
         Args:
             l_ee: the mean over the splits on their estimate sets.
             n_splits: how many splits there are.
-            independent: whether rows are, and not groups of them.
+            independent: whether rows are independent, rather than groups of rows.
         """
         says = self.l_ee_is.format(n=n_splits, level=format_level(self.delta), costs=self.list_costs())
         return f"L_EE = {ceil_percent(l_ee)}: {says}"
 
     def describe_minimised(self) -> str:
-        """Return what it is on the select sets, in a few words."""
+        """Return what is minimised on the select sets, in a few words."""
         return self.minimised.format(format_level(self.delta))
 
     def list_costs(self) -> str:
@@ -170,7 +170,7 @@ class MeanBound(Criterion):
     estimated = "the same mean on the estimate sets (the paper's figure)"
 
     def for_groups(self) -> Criterion:
-        """Return the form of which a group's loss is the share of its rows that are wrong."""
+        """Return the form in which a group's loss is the share of its rows that are wrong."""
         return MeanShare(self.delta)
 
     def value(self, totals: Counts, units: UnitCounts) -> Values:
@@ -193,7 +193,7 @@ class MeanShare(MeanBound):
     estimated = "the same mean on the estimate sets (the paper's figure, for groups; no bound)"
 
     def value(self, totals: Counts, units: UnitCounts) -> Values:
-        """Return U for totals (..., columns), of which the last is the sum of the units' losses."""
+        """Return U for totals (..., columns), the last of which is the sum of the units' losses."""
         return _value_losses(np.asarray(totals)[..., -1], units, self.delta)
 
 
@@ -208,11 +208,11 @@ def _clip(name: str, value: object) -> float:
 class MeanClippedError(MeanShare):
     """The mean over the splits of U at the total absolute error of numbers, each as a share of a clip.
 
-    A larger error counts as the clip: without one a row that is very far off could outweigh all others.
+    A larger error counts as the clip: without it, a row that is very far off could outweigh all others.
 
     Attributes:
-        clip: the error from which on a prediction is as wrong as any other, positive, in units of the target;
-            it has to be named.
+        clip: the error beyond which a prediction counts as no more wrong, positive, in units of the target;
+            it must be given.
     """
 
     name = "clipped"
@@ -223,12 +223,12 @@ class MeanClippedError(MeanShare):
     clip: float | None = option(None, _clip, "Of numbers: the largest error that counts.", float)
 
     def for_groups(self) -> Self:
-        """Return itself: of numbers there are losses in any case."""
+        """Return itself: numbers have losses in any case."""
         return self
 
     @property
     def limit(self) -> float:
-        """The clip, which has been named."""
+        """The clip, which has been given."""
         assert self.clip is not None
         return self.clip
 
@@ -245,7 +245,7 @@ class MeanClippedError(MeanShare):
         """Return itself.
 
         Raises:
-            InputError: no clip is named.
+            InputError: no clip is given.
         """
         if self.clip is None:
             raise InputError(f"criterion={self.name} needs a clip: {CLIP_IS}")
@@ -279,7 +279,7 @@ class Balanced(Criterion):
         return self.value(np.zeros_like(rows), rows)
 
     def transfer(self, values: Values, units: UnitCounts, target_units: UnitCounts) -> Values:
-        """Return the bounds on splits of ``others`` at the same error rate, one for all classes."""
+        """Return the bounds on splits of ``target_units`` at the same error rate, one for all classes."""
         rates = np.interp(values, self._at_rates(units), RATES)
         return np.asarray(np.interp(rates, RATES, self._at_rates(target_units)))
 
@@ -293,7 +293,7 @@ class Balanced(Criterion):
 
 
 def _costs(name: str, value: object) -> str:
-    """Return costs by label as canonical text; none, which no task accepts, as empty text."""
+    """Return costs by label as canonical text; if there are none, which no task accepts, empty text."""
     if isinstance(value, str) and not value:
         return ""
     costs = measures.canonicalize(name, value, zero=True)
@@ -308,8 +308,8 @@ class MeanCost(Criterion):
 
     Attributes:
         costs: the cost of a wrong decision on a row of each class, as canonical text (``core.measures``);
-            given as text or as a mapping, such as {"sick": 10, "healthy": 1}. A cost may be 0: such errors
-            do not count.
+            given as text or as a mapping, such as {"sick": 10, "healthy": 1}. A cost may be 0: errors on that
+            class do not count.
         losses: each class's cost in units of 1 / ``ONE`` of the largest, rounded up; set by ``on``.
     """
 
@@ -332,10 +332,10 @@ class MeanCost(Criterion):
         return ", ".join(shown) + (", ..." if len(ordered) > MAX_COSTS else "")
 
     def on(self, classes: Sequence[object]) -> Self:
-        """Return the criterion with labels spelled as those of ``classes``, and with their losses.
+        """Return the criterion with labels spelled as in ``classes``, and with their losses.
 
         Raises:
-            InputError: a label is not one of the classes, or a class has no cost or two.
+            InputError: a label is not one of the classes, or a class has no cost, or two costs.
         """
         given = measures.of_classes("costs", self.costs, classes)
         if absent := [label for label, cost in zip(classes, given, strict=True) if cost is None]:
@@ -357,11 +357,11 @@ class MeanCost(Criterion):
 
 
 class MeanError(Criterion):
-    """The mean over the splits of the share of wrong rows: the usual figure of cross validation, no bound.
+    """The mean over the splits of the share of wrong rows: the usual figure of cross validation, not a bound.
 
-    Of two candidates of one fold size with equally many wrong rows over all splits the means are equal in
-    every bit, however the errors are distributed: a split's value is the number of its errors times 1 / m,
-    which is rounded down to a multiple of 1 / ``FINEST``.
+    If two candidates of one fold size have equally many wrong rows over all splits, their means are equal bit
+    for bit, however the errors are distributed: a split's value is the number of its errors times 1 / m, with
+    1 / m rounded down to a multiple of 1 / ``FINEST``.
     """
 
     name = "mean_error"
@@ -384,7 +384,7 @@ class MeanError(Criterion):
         return 0.0
 
     def transfer(self, values: Values, units: UnitCounts, target_units: UnitCounts) -> Values:
-        """Return the values themselves: they are expected to be the same on any number of units."""
+        """Return ``values``: the same ones are expected on any number of units."""
         return values
 
 
@@ -396,7 +396,7 @@ class MeanGroupError(MeanError):
     l_ee_is = MEAN_ERROR.format("the wrong rows of a group, each group counted once")
 
     def value(self, totals: Counts, units: UnitCounts) -> Values:
-        """Return the mean losses for totals (..., columns), of which the last is the sum of the losses."""
+        """Return the mean losses for totals (..., columns), the last of which is the sum of the losses."""
         return np.asarray(np.asarray(totals)[..., -1] / ONE / units)
 
 
@@ -406,7 +406,7 @@ def _mean_of_classes(bounds: Values) -> Values:
 
 
 def _value_losses(losses: Counts, units: UnitCounts, delta: float) -> Values:
-    """Return U at total losses in units of 1 / ``ONE``, of their shape: ascending, at counts ``_table``."""
+    """Return U at losses in units of 1 / ``ONE``, of their shape: ascending, and ``_table`` at counts."""
     totals = losses / ONE
     inside = scipy.special.betainccinv(totals + 1.0, np.maximum(units - totals, 1 / ONE), delta)
     return np.where(totals < units, inside, 1.0)

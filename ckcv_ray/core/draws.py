@@ -1,9 +1,9 @@
-"""Random draws: each has a key in addition to the seed, so that any worker can make it again.
+"""Random draws: each has a key in addition to the seed, so that any worker can repeat it.
 
-A known seed alone draws known positions, and a table may be sorted so that these are the easy rows; with a
-salt, a digest of the rows whatever their order (``tables.task``), they are those of one table. A key is the
-``spawn_key`` of a ``numpy.random.SeedSequence``. The splits of complete k-fold cross validation have keys
-that begin with the size of a fold, which is never 0; all other keys begin with 0.
+A known seed alone draws known positions, and a table could be sorted so that these are the easy rows; with a
+salt, a digest of the rows whatever their order (``tables.task``), the draws are specific to one table. A key
+is the ``spawn_key`` of a ``numpy.random.SeedSequence``. The splits of complete k-fold cross validation have
+keys that begin with the size of a fold, which is never 0; all other keys begin with 0.
 """
 
 import hashlib
@@ -15,17 +15,17 @@ from numpy.typing import NDArray
 HELD_OUT, MEMBERS, PAIRS, PART = (0, 0, 2), (0, 0, 3), (0, 0, 6), (0, 0, 7)
 PERMUTATIONS, BEST_OF_ROWS = (0, 0, 8), (0, 0, 9)
 JUDGED = (0, 0, 12)  # order of judged rows on which runs are compared
-TRIED = (0, 0, 13)  # order of the learning rows of which a first look takes some
+TRIED = (0, 0, 13)  # order of the learning rows, from which a first look takes some
 SPLITS = (0, 1)
 
 
 class Draws(NamedTuple):
-    """Source of random numbers.
+    """A source of random numbers.
 
     Attributes:
         seed: 0 .. 2**128 - 1.
-        salt: that of the table, 64 hexadecimal digits; "" for what no table has a part in.
-        key: first numbers of each key.
+        salt: that of the table, 64 hexadecimal digits; "" where no table is involved.
+        key: the first numbers of each key.
     """
 
     seed: int
@@ -33,7 +33,7 @@ class Draws(NamedTuple):
     key: tuple[int, ...] = SPLITS
 
     def make_generator(self, *more: int) -> np.random.Generator:
-        """Return the generator of a key with more numbers, such as that of a split: always the same one."""
+        """Return the generator of a key extended by numbers, such as that of a split: always the same one."""
         entropy: Any = self.seed
         if self.salt:
             content = bytes.fromhex(self.salt) + self.seed.to_bytes(16, "little")
@@ -41,7 +41,7 @@ class Draws(NamedTuple):
         return np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=(*self.key, *more)))
 
     def at(self, *key: int) -> "Draws":
-        """Return the source of another key."""
+        """Return the source with another key."""
         return self._replace(key=key)
 
     def inside(self, number: int) -> "Draws":
@@ -60,12 +60,12 @@ def order_held_out(n: int, held: int, draws: Draws) -> NDArray[np.intp]:
 
 
 def seed_members(seed: int) -> np.random.Generator:
-    """Return the generator of the members that a seed draws; it goes on from one call to the next."""
+    """Return the generator of the members that a seed draws; its state carries over from call to call."""
     return Draws(seed).at(*MEMBERS).make_generator()
 
 
 def draw_members(n_members: int, rows: int, rng: np.random.Generator) -> NDArray[np.intp]:
-    """Draw an ensemble member for each row; rows drawn for one by one have the members of one call."""
+    """Draw an ensemble member for each row; one call per row gives the same members as one call for all."""
     return np.asarray(rng.integers(n_members, size=rows))
 
 
@@ -73,11 +73,11 @@ def draw_pairs(y: NDArray[np.integer], draws: Draws) -> tuple[NDArray[np.intp], 
     """Draw disjoint pairs of a row of class 0 and a row of class 1, as many as the rarer class has rows.
 
     Args:
-        y: class numbers (rows,); the pairs depend on the positions of the classes alone.
-        draws: of the table.
+        y: class numbers (rows,); the pairs depend only on the positions of the classes.
+        draws: those of the table.
 
     Returns:
-        Positions of the rows of class 0, and of those of class 1, each (pairs,).
+        Positions of the rows of class 0 and of class 1, each (pairs,).
     """
     rng = draws.at(*PAIRS).make_generator(0)
     first, second = (rng.permutation(np.flatnonzero(y == c)) for c in (0, 1))
@@ -86,7 +86,7 @@ def draw_pairs(y: NDArray[np.integer], draws: Draws) -> tuple[NDArray[np.intp], 
 
 
 def permute_within(within: NDArray[np.intp] | None, n: int, rng: np.random.Generator) -> NDArray[np.intp]:
-    """Draw a permutation of n rows; rows change places ``within`` a group, (n,), alone if there are any."""
+    """Draw a permutation of n rows; given groups, (n,), rows only change places ``within`` their group."""
     if within is None:
         return rng.permutation(n)
     by_group, shuffled = np.argsort(within, kind="stable"), rng.permutation(n)
@@ -96,9 +96,9 @@ def permute_within(within: NDArray[np.intp] | None, n: int, rng: np.random.Gener
 
 
 def make_seed_sequence(train: NDArray[np.intp], *key: int) -> np.random.SeedSequence:
-    """Return the source of seeds of a fit to the rows with these numbers: the same on every machine.
+    """Return the source of seeds for a fit to the rows with these numbers: the same on every machine.
 
-    Sources of other keys, the ``spawn_key``, are independent of it.
+    Sources with other keys, the ``spawn_key``, are independent of it.
     """
     digest = hashlib.sha256(np.ascontiguousarray(train, dtype="<i8").tobytes()).digest()
     return np.random.SeedSequence(int.from_bytes(digest, "little"), spawn_key=key)

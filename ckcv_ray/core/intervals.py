@@ -1,18 +1,18 @@
-"""Intervals for a mean score, at 95 %, from the scores of splits: that of a single split alone is exact.
+"""Intervals for a mean score, at 95 %, from the scores of splits: only that of a single split is exact.
 
-With J splits, scores s_j with mean m and variance v (n - 1), and n2 scored rows for n1 that are fitted on:
+With J splits, scores s_j with mean m and variance v (n - 1), and n2 scored rows per n1 that are fitted on:
 
 * corrected t: m +- t(J - 1) sqrt((1 / J + n2 / n1) v). Nadeau, Bengio, "Inference for the Generalization
   Error", Machine Learning 52, 2003, section 4.1; for repeated folds Bouckaert, Frank, PAKDD 2004.
-* Clopper-Pearson: of a single split the share of the scored rows that are wrong, or right. Exact where rows
-  are independent, for a line that was named before its score was seen.
-* BBC: rows are drawn with replacement, the setting with the best mean among those drawn is scored on the
-  rest, and the interval is between quantiles of these scores. Tsamardinos, Greasidou, Borboudakis,
+* Clopper-Pearson: for a single split, from the share of the scored rows that are wrong, or right. Exact where
+  rows are independent, for a line that was named before its score was seen.
+* BBC: rows are drawn with replacement, the setting with the best mean on those drawn is scored on the rest,
+  and the interval lies between quantiles of these scores. Tsamardinos, Greasidou, Borboudakis,
   "Bootstrapping the out-of-sample predictions for efficient and accurate cross-validation", Machine Learning
   107, 2018.
 
 Schulz-Kuempel and others, "Constructing Confidence Intervals for the Generalization Error", arXiv 2409.18836,
-compares them and others.
+compare these and others.
 """
 
 from collections.abc import Sequence
@@ -41,20 +41,20 @@ BOOTSTRAPS = 1000
 class Interval:
     """A kind of interval."""
 
-    resamplings: Sequence[str]  # names of those whose splits it is defined for
-    scores: Sequence[str]  # names of those it is defined for; empty for all
+    resamplings: Sequence[str]  # names of the resamplings whose splits it is defined for
+    scores: Sequence[str]  # names of the scores it is defined for; empty for all
     about: str  # a phrase that says what it is
-    choosing: bool = False  # whether it is of the best line alone, and allows for its being chosen
+    choosing: bool = False  # whether it covers only the best line, and allows for its having been chosen
     exact: bool = False  # whether it is proven for a line that was named before its score was seen
 
 
 def correct_best(losses: Values, values: Values, draws: Draws) -> Limits:
-    """Return the BBC interval of what is best among the columns.
+    """Return the BBC interval for the best of the columns.
 
     Args:
-        losses: by which one is chosen, (rows, columns); a column with nan is not chosen.
+        losses: by which the best is chosen, (rows, columns); a column with nan is not chosen.
         values: what is estimated, of the same shape.
-        draws: of the rows.
+        draws: draws of the rows.
     """
     rng, n = draws.make_generator(), len(losses)
     losses = np.where(np.isnan(losses), np.inf, losses)
@@ -91,15 +91,15 @@ INTERVALS = {
 
 
 def compute_interval(name: str, values: Values, sums: Values, scored_per_fitted: float) -> Limits:
-    """Return an interval at 95 %; an approximate one may leave the range, and is nan of a single split.
+    """Return an interval at 95 %; an approximate one may leave the range, and is nan for a single split.
 
     Args:
-        name: of the interval.
+        name: name of the interval.
         values, sums: the score of each split, (n_splits,), and its sums, (n_splits, n_sums).
-        scored_per_fitted: rows that splits score, for each row that they fit on.
+        scored_per_fitted: rows that splits score per row that they fit on.
     """
     interval = INTERVALS[name]
-    if interval.choosing or np.isnan(values).any():  # of several lines together: ``correct_best``
+    if interval.choosing or np.isnan(values).any():  # several lines together: ``correct_best``
         return Limits(nan, nan)
     if interval.exact:
         part, rows = sums[0].tolist()
@@ -109,7 +109,7 @@ def compute_interval(name: str, values: Values, sums: Values, scored_per_fitted:
 
 
 def check_interval(name: str, resampling: str, scores: Sequence[str]) -> None:
-    """Raise InputError unless there is such an interval for these splits and every one of these scores."""
+    """Raise InputError unless this interval exists for these splits and every one of these scores."""
     interval = INTERVALS[check_choice("interval", name, INTERVALS)]
     measures = f" and measure {', '.join(interval.scores)}" if interval.scores else ""
     fit = not measures or {score.partition(":")[0] for score in scores} <= set(interval.scores)
@@ -121,7 +121,7 @@ def check_interval(name: str, resampling: str, scores: Sequence[str]) -> None:
 
 
 def bound_score(score: Score, sums: Values, delta: float) -> float:
-    """Return what a score of one model is at most on new rows, or at least where a larger one is better.
+    """Return what the score of a model is at most on new rows, or at least if a larger score is better.
 
     Args:
         score: one that has a bound.

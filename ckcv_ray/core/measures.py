@@ -1,21 +1,21 @@
 """Measures: the losses of rows as totals that can be added over sets of rows, and scores of splits.
 
 A prediction of -1 is undecided and counts as wrong in every measure. Where rows belong to groups, the loss of
-a group is the mean loss of its rows: of classes the share that is wrong. A measure of groups knows the group
-of each scored row; its totals, of one model on one split, are never added over splits.
+a group is the mean loss of its rows: for classes, the share that is wrong. A measure of groups knows the
+group of each scored row; its totals, for one model on one split, are never added over splits.
 
 Numbers by class label, such as weights and costs, are given as ``sick=10,well=1``, or as a mapping. Their
 canonical form is text, sorted by label, with numbers to 12 significant digits: hashable, the same for every
-order, and the same in JSON, in TOML and on the command line. It is a row of a CSV file, with a label as
-``str`` writes it; blanks around a label do not count.
+order, and the same in JSON, in TOML and on the command line. It is a row of a CSV file, with labels as
+``str`` writes them; blanks around a label do not count.
 
-A score of a split is the number that scikit-learn's function gives of a model's outputs for the scored rows.
-Of all splits together there are the mean over splits, and for a score that can be pooled the same figure of
-all scored rows as if they were one set, from sums that are added over splits. The two differ where a score is
-no mean over rows: the root of a mean is not the mean of roots, and splits differ in size. Some scores cannot
-be pooled: the scores of rows by models of different splits are on different scales, so that ranking them
-together says nothing (AUC). Scores that are means over rows have a further sum for an estimate that is
-corrected by it. Those that a user's function gives are known by its name and the digest of its source.
+The score of a split is the number that scikit-learn's function gives for a model's outputs on the scored
+rows. For all splits together there is the mean over splits and, for a score that can be pooled, the same
+figure for all scored rows as if they were one set, from sums that are added over splits. The two differ where
+a score is not a mean over rows, since the root of a mean is not the mean of roots, and where splits differ in
+size. Some scores cannot be pooled: models of different splits score rows on different scales, so that ranking
+them together says nothing (AUC). Scores that are means over rows have one more sum, for estimates that are
+corrected by it. Scores that a user's function gives are known by its name and the digest of its source.
 """
 
 import csv
@@ -41,7 +41,7 @@ from ckcv_ray.errors import InputError, cut, write_row
 from ckcv_ray.validation import ONE, Classes, Index, Numbers, Values, number, quote, suggest
 
 UNDECIDED = -1
-GRAIN = 1 << 12  # of losses of numbers: 2**-20 of the largest one
+GRAIN = 1 << 12  # grain of the losses of numbers: 2**-20 of the largest one
 
 
 class Kind(StrEnum):
@@ -56,7 +56,7 @@ class Measure(Protocol):
     """A loss that is totalled over predictions.
 
     Attributes:
-        kinds: kinds of task it is defined for.
+        kinds: the kinds of task that it is defined for.
     """
 
     kinds: ClassVar[frozenset[Kind]]
@@ -79,23 +79,23 @@ class Measure(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Losses(Measure):
-    """The base of the measures of how much each unit loses; units are rows, or groups of them.
+    """The base of the measures of each unit's loss; units are rows, or groups of them.
 
-    A group's loss is the mean of its rows', rounded up, so that totals are exact in any order and bounds hold
-    for the loss.
+    A group's loss is the mean loss of its rows, rounded up, so that totals are exact in any order and bounds
+    hold for the loss.
 
     Attributes:
-        groups: number of the group of each scored row, (rows,); None where rows are units.
+        groups: number of the group of each scored row, (rows,); None where units are rows.
     """
 
     groups: Index | None = field(default=None, kw_only=True)
 
     @abstractmethod
     def measure_rows(self, y: Numbers, predicted: Numbers) -> NDArray[np.int64]:
-        """Return the loss of each row, 0 .. ``ONE``, of the shape of ``predicted``."""
+        """Return the loss of each row, 0 .. ``ONE``, in the shape of ``predicted``."""
 
     def measure_losses(self, y: Numbers, predicted: Numbers) -> NDArray[np.int64]:
-        """Return the loss of each unit, 0 .. ``ONE``, groups in the order of their numbers, (..., units)."""
+        """Return the loss of each unit, 0 .. ``ONE``, groups ordered by their numbers, (..., units)."""
         losses = self.measure_rows(y, predicted)
         if self.groups is None:
             return losses
@@ -143,16 +143,16 @@ class ClippedErrors(Losses):
 
     Each row's loss is rounded up to a multiple of ``GRAIN`` of these units: totals are exact in any order,
     bounds hold for the error itself, and the last bits of a prediction hardly ever matter. A prediction that
-    is no number counts as the largest error.
+    is not a number counts as the largest error.
     """
 
     kinds: ClassVar[frozenset[Kind]] = frozenset({Kind.REGRESSION})
 
-    clip: float  # the error from which on a prediction is as wrong as any other, positive
+    clip: float  # the error beyond which a prediction counts as no more wrong, positive
 
     def measure_rows(self, y: Numbers, predicted: Numbers) -> NDArray[np.int64]:
-        """Return the loss of each row, 0 .. ``ONE``, of the shape of ``predicted``."""
-        with np.errstate(invalid="ignore", over="ignore"):  # of predictions that are not finite
+        """Return the loss of each row, 0 .. ``ONE``, in the shape of ``predicted``."""
+        with np.errstate(invalid="ignore", over="ignore"):  # predictions that are not finite
             shares: Values = np.abs(predicted - y) / self.clip
         shares = np.where(shares < 1, shares, 1.0)  # nan too counts as 1
         return np.ceil(shares * (ONE // GRAIN)).astype(np.int64) * GRAIN
@@ -162,7 +162,7 @@ ZERO_ONE = ZeroOne()
 
 
 def average_by_group(wrong: ArrayLike, group: Index) -> Values:
-    """Return the share of wrong rows of each group, (groups,), given the number of each row's group."""
+    """Return the share of wrong rows in each group, (groups,), given the number of each row's group."""
     return np.asarray(np.bincount(group, wrong) / np.bincount(group))
 
 
@@ -181,7 +181,7 @@ def canonicalize(name: str, values: object, form: str = LABEL_FORM, zero: bool =
         zero: whether a number may be 0; else all must be positive.
 
     Raises:
-        InputError: it is neither, is empty, names a label twice, or a number is not in its range.
+        InputError: the value is neither, is empty, names a label twice, or has a number out of range.
     """
     pairs: list[tuple[str, float]] = []
     with suppress(ValueError, csv.Error):
@@ -213,7 +213,7 @@ def of_classes(name: str, text: str, classes: Sequence[object]) -> list[float | 
     """Return the number of each class from canonical text; None for a class that is not named.
 
     Raises:
-        InputError: a name is not a label of these classes, or two names are one label.
+        InputError: a name is not a label of these classes, or two names refer to one label.
     """
     numbers = parse_numbers_by_label(text)
     found = {find_class(name, label, classes): value for label, value in numbers.items()}
@@ -225,10 +225,10 @@ def of_classes(name: str, text: str, classes: Sequence[object]) -> list[float | 
 def find_class(name: str, label: str, classes: Sequence[object]) -> int:
     """Return the number of the class with a label.
 
-    A label is named by its text; a number also by an equal one, as 1 and 1.0, and True and False in any case.
+    A label is named by its text; a number also by an equal one, as 1 and 1.0; True and False in any case.
 
     Raises:
-        InputError: there is none.
+        InputError: there is no such class.
     """
     named = [i for i, known in enumerate(classes) if str(known).strip() == label.strip()]
     named += [i for i, known in enumerate(classes) if _is_equal(label, known)]
@@ -240,7 +240,7 @@ def find_class(name: str, label: str, classes: Sequence[object]) -> int:
 
 
 def some_labels(classes: Sequence[object]) -> str:
-    """Format the labels of classes for a message, up to a number and a length."""
+    """Format the labels of classes for a message, limited in number and length."""
     more = f", ... ({len(classes)} in all)" if len(classes) > 12 else ""
     return cut(", ".join(quote(str(known)) for known in classes[:12]), MAX_TEXT) + more
 
@@ -262,12 +262,12 @@ def _parse_pairs(text: str) -> list[tuple[str, float]]:
 
 CLASSES = frozenset({Kind.BINARY, Kind.MULTICLASS})
 TWO, NUMBERS = frozenset({Kind.BINARY}), frozenset({Kind.REGRESSION})
-BY_TWO = frozenset({"roc_auc", "f1", "precision", "recall", "jaccard"})  # of two classes
-CLIPPED = "clipped:"  # before the limit of an absolute error
+BY_TWO = frozenset({"roc_auc", "f1", "precision", "recall", "jaccard"})  # for two classes
+CLIPPED = "clipped:"  # followed by the limit of an absolute error
 
 
 class Output(StrEnum):
-    """What a model gives for each row."""
+    """What a model outputs for each row."""
 
     LABEL = "labels"
     RANK = "scores"
@@ -280,12 +280,12 @@ LABEL, RANK, RANKS, PROBABILITY, VALUE = Output
 
 
 class Outputs(NamedTuple):
-    """What a model gives for some rows; what it does not give is None.
+    """What a model outputs for some rows; what it does not output is None.
 
     Attributes:
         label: class numbers, -1 for undecided, (rows,).
-        rank: with two classes, what grows with the second, (rows,); with more, what grows with each class,
-            (rows, n_classes).
+        rank: with two classes, a score that is larger the more likely the second, (rows,); with more, one
+            such score for each class, (rows, n_classes).
         probability: of each class, (rows, n_classes).
         value: for numbers to predict, (rows,).
     """
@@ -296,7 +296,7 @@ class Outputs(NamedTuple):
     value: Values | None = None
 
 
-# of y and the ``Outputs``, of which those that the score needs are there
+# functions of y and the ``Outputs``, which hold at least what the score needs
 OfSplit = Callable[[Any, Any], float]
 OfRows = Callable[[Any, Any], Values]
 Sums = Callable[[Any, Any, int], Sequence[float]]
@@ -312,19 +312,19 @@ class Score:
 
     Attributes:
         name: its name.
-        kinds: kinds of task it is defined for.
+        kinds: the kinds of task that it is defined for.
         needs: what it is computed from.
-        greater: whether a larger one is better.
-        of: takes y (rows,) and the outputs; the score of a split, nan where it is not defined.
-        sums: takes the same and the number of classes; numbers to be added over splits. None if it cannot be
-            pooled.
-        n_sums: takes the number of classes; how many sums there are.
-        pooled: takes the sums of all splits, (n_splits, n_sums); the score of all their rows.
-        rows: takes y (rows,) and the outputs; the value of each row, (rows,), of which the score is the mean.
-            None if it is no mean over rows.
-        bound: what a bound on new rows follows from (``core.intervals.bound_score``): the numbers of
-            "wrong" and of all rows, which sums are; of "right" and of all; "losses" in units of 1 / ``ONE``,
-            the third sum. Empty if nothing is proven.
+        greater: whether a larger score is better.
+        of: takes y (rows,) and the outputs; returns the score of a split, nan where it is not defined.
+        sums: takes the same and the number of classes; returns numbers to be added over splits. None if the
+            score cannot be pooled.
+        n_sums: takes the number of classes; returns how many sums there are.
+        pooled: takes the sums of all splits, (n_splits, n_sums); returns the score of all their rows.
+        rows: takes y (rows,) and the outputs; returns the values, (rows,), whose mean is the score. None if
+            it is not a mean over rows.
+        bound: what a bound on new rows follows from (``core.intervals.bound_score``): "wrong" or "right" if
+            the sums are the numbers of such rows and of all rows; "losses" if the third sum is that of losses
+            in units of 1 / ``ONE``. Empty if nothing is proven.
         largest: the largest value of a row, where there is one.
     """
 
@@ -346,17 +346,17 @@ class Score:
 
     @property
     def of_second(self) -> bool:
-        """Whether it is, of two classes, about the second alone, as in scikit-learn."""
+        """Whether, with two classes, it is about the second only, as in scikit-learn."""
         return self.name in {"f1", "precision", "recall", "jaccard", "average_precision"}
 
     @property
     def loss(self) -> int:
-        """1 if the smallest is best, else -1: what to multiply it by to minimise it."""
+        """1 if the smallest score is best, else -1: the factor by which it becomes something to minimise."""
         return -1 if self.greater else 1
 
 
 def _metric(name: str, part: str, **options: Any) -> OfSplit:
-    """Return a score that a function of ``sklearn.metrics`` gives for a part of the outputs."""
+    """Return a score that a function of ``sklearn.metrics`` computes from a part of the outputs."""
 
     def of(y: Any, outputs: Any) -> float:
         from sklearn import metrics
@@ -364,7 +364,7 @@ def _metric(name: str, part: str, **options: Any) -> OfSplit:
         given = getattr(outputs, part)
         labels = {"labels": list(range(given.shape[1]))} if part == "probability" else {}
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # that it is not defined is recorded as nan
+            warnings.simplefilter("ignore")  # an undefined score is recorded as nan
             return float(getattr(metrics, name)(y, given, **labels, **options))
 
     return of
@@ -383,12 +383,12 @@ def _average(rows: OfRows) -> OfSplit:
 
 
 def _count(rows: OfRows) -> Sums:
-    """Return the number of rows that are wrong, or right, and of all."""
+    """Return the number of wrong rows, or of right ones, and of all rows."""
     return lambda y, outputs, n_classes: (float(np.sum(rows(y, outputs))), float(len(y)))
 
 
 def _recalls(y: Any, outputs: Any, n_classes: int) -> list[float]:
-    """Return the right rows of each class, and then its rows."""
+    """Return the numbers of right rows of each class, followed by those of all its rows."""
     right = np.bincount(y[outputs.label == y], minlength=n_classes)
     return [*right.astype(float), *np.bincount(y, minlength=n_classes).astype(float)]
 
@@ -399,7 +399,7 @@ def _mean_recall(sums: Values) -> float:
 
 
 def _confusion(y: Any, outputs: Any, n_classes: int) -> tuple[float, float, float]:
-    """Return the true positives, the false positives, and the false negatives."""
+    """Return the numbers of true positives, false positives, and false negatives."""
     said, true = outputs.label == 1, y == 1
     return float(np.sum(said & true)), float(np.sum(said & ~true)), float(np.sum(~said & true))
 
@@ -410,12 +410,12 @@ def _f1(sums: Values) -> float:
 
 
 def _sum_mean(of: OfSplit) -> Sums:
-    """Return the sum over rows of a score that is a mean over rows, and their number."""
+    """Return the sum over rows of a score that is a mean over rows, and the number of rows."""
     return lambda y, outputs, n_classes: (of(y, outputs) * len(y), float(len(y)))
 
 
 def _sum_explained(y: Any, outputs: Any, n_classes: int) -> Sequence[float]:
-    """Return the sum of squared errors, the mean value, the sum of squares about it, and the rows."""
+    """Return the sum of squared errors, the mean value, the sum of squares about it, and the row count."""
     mean = float(np.mean(y))
     errors = float(np.sum((y - outputs.value) ** 2))
     return errors, mean, float(np.sum((y - mean) ** 2)), float(len(y))
@@ -426,7 +426,7 @@ def _cor2(y: Any, outputs: Any) -> float:
 
 
 def _sum_products(y: Any, outputs: Any, n_classes: int) -> Sequence[float]:
-    """Return both means, the sums of squares and products about them, and the rows."""
+    """Return both means, the sums of squares and products about them, and the row count."""
     value = outputs.value
     means = float(np.mean(y)), float(np.mean(value))
     true, predicted = y - means[0], value - means[1]
@@ -434,7 +434,7 @@ def _sum_products(y: Any, outputs: Any, n_classes: int) -> Sequence[float]:
 
 
 def _squared_correlation(sums: Values) -> float:
-    """Return it about the means of all rows, which those of the splits give; nan if either is constant."""
+    """Return it about the means of all rows, computed from the splits' means; nan if either is constant."""
     rows = sums[:, 5]
     y, value = (sums[:, :2] - np.average(sums[:, :2], axis=0, weights=rows)).T
     apart = np.column_stack([rows * y * y, rows * value * value, rows * y * value])
@@ -443,7 +443,7 @@ def _squared_correlation(sums: Values) -> float:
 
 
 def _r2(sums: Values) -> float:
-    """Return the share that is explained, about the mean of all rows, which those of the splits give."""
+    """Return the explained share, about the mean of all rows, computed from the splits' means."""
     errors, mean, spread, rows = sums.T
     about = mean - np.average(mean, weights=rows)
     all_spread = float(np.sum(spread) + np.sum(rows * about**2))
@@ -451,14 +451,14 @@ def _r2(sums: Values) -> float:
 
 
 def _log_losses(y: Any, outputs: Any) -> Values:
-    """Return minus the logarithm of the probability of each row's class, within scikit-learn's limits."""
+    """Return minus the logarithm of the probability of each row's class, clipped as by scikit-learn."""
     shares = outputs.probability
     least = np.finfo(shares.dtype).eps
     return np.asarray(-np.log(np.clip(shares[np.arange(len(y)), y], least, 1 - least)), np.float64)
 
 
 def _brier_losses(y: Any, outputs: Any) -> Values:
-    """Return the squared distance of the probabilities from the class; half of it for two classes."""
+    """Return the squared distance between the probabilities and the class; half of it for two classes."""
     shares = outputs.probability
     squares: Values = ((shares - np.eye(shares.shape[1])[y]) ** 2).sum(axis=1)
     return squares / 2 if shares.shape[1] == 2 else squares
@@ -498,11 +498,11 @@ OWN = (
     Score("cor2", NUMBERS, VALUE, True, _cor2, _sum_products, lambda _: 6, _squared_correlation),
 )
 SCORE_NAMES = (*(score.name for score in OWN), f"{CLIPPED}VALUE")
-ALL = (*OWN, _mean_loss("squared", CLASSES, PROBABILITY, _brier, _brier_losses))  # Brier's, of classes
+ALL = (*OWN, _mean_loss("squared", CLASSES, PROBABILITY, _brier, _brier_losses))  # Brier's, for classes
 
 
 def _make_clipped(name: str) -> Score:
-    """Return the absolute error, at most the limit in its name: it is bounded, so that a bound is proven.
+    """Return the absolute error clipped at the limit in its name: it is bounded, so that a bound is proven.
 
     Its sums are the errors, the rows, and the errors as ``core.bounds.betting`` counts them.
     """
@@ -530,10 +530,10 @@ def _make_clipped(name: str) -> Score:
 
 
 def make_score(name: str, kind: Kind) -> Score:
-    """Return the score of a name, for a kind of task: ``squared`` has one for classes too, Brier's.
+    """Return the score with a name, for a kind of task: for classes ``squared`` is Brier's score.
 
     Raises:
-        InputError: there is none.
+        InputError: there is no such score.
     """
     able = {score.name: score for score in ALL if kind in score.kinds}
     if name in able:
@@ -571,7 +571,7 @@ def _take_scorer(name: str, scorer: Any, kind: Kind) -> Score:
         answer = answers.get(needs, outputs.rank)
         if needs is PROBABILITY and kind is Kind.BINARY:
             answer = answer[:, 1]
-        with warnings.catch_warnings(), suppress(Exception):  # it is not defined, as where a class is missing
+        with warnings.catch_warnings(), suppress(Exception):  # it is undefined, as where a class is missing
             warnings.simplefilter("ignore")
             return float(scorer._sign * scorer._score_func(y, answer, **scorer._kwargs))
         return nan
@@ -580,17 +580,17 @@ def _take_scorer(name: str, scorer: Any, kind: Kind) -> Score:
 
 
 def list_row_means(kind: Kind) -> list[str]:
-    """Return the names of the scores of a kind of task that are means over rows."""
+    """Return the names of the scores for a kind of task that are means over rows."""
     return [score.name for score in OWN if score.rows is not None and kind in score.kinds]
 
 
 def extend_score(score: Score) -> Score:
-    """Return a score with one more sum, that without information; itself if it is no mean over rows.
+    """Return a score with one more sum, that without information; itself if it is not a mean over rows.
 
-    Without information targets have nothing to do with the outputs: it is the mean over all pairs of the
-    target of one row and the output of another, or the same: gamma in Efron, Tibshirani, "Improvements on
-    cross-validation: the .632+ bootstrap method", Journal of the American Statistical Association 92 (1997),
-    equation 24.
+    Without information, targets have nothing to do with the outputs: the sum is the mean over all pairs of
+    the target of one row and the output of another or the same one, which is gamma in Efron, Tibshirani,
+    "Improvements on cross-validation: the .632+ bootstrap method", Journal of the American Statistical
+    Association 92 (1997), equation 24.
     """
     rows, sums = score.rows, score.sums
     if rows is None or sums is None:
@@ -598,7 +598,7 @@ def extend_score(score: Score) -> Score:
 
     def extend(y: Any, outputs: Any, n_classes: int) -> Sequence[float]:
         found = sums(y, outputs, n_classes)
-        targets, counts = np.unique(y, return_counts=True)  # each distinct one meets all outputs once
+        targets, counts = np.unique(y, return_counts=True)  # each distinct target meets all outputs once
         means = [float(rows(np.full(len(y), target), outputs).mean()) for target in targets]
         return *found, float(np.average(means, weights=counts))
 
@@ -623,12 +623,12 @@ def _check_digest(name: str, value: object) -> str:
 class OwnScore(HasOptions):
     """A function of the true labels and the predicted ones, each (rows,), that returns a number: a loss.
 
-    If it has a parameter ``probability``, that is the probability of each class, (rows, n_classes), in the
-    order of the sorted labels of the table, 0 for a class without training rows.
+    If it has a parameter ``probability``, that receives the probability of each class, (rows, n_classes), in
+    the order of the sorted labels of the table, 0 for a class without training rows.
 
     Attributes:
-        name: that of the function.
-        digest: SHA-256 of its source, and of the values that it keeps: defaults, and what it encloses.
+        name: name of the function.
+        digest: SHA-256 of its source, and of the values that it holds: defaults, and its closure.
         function: the function itself; None where a folder is read, which does not keep it.
     """
 
@@ -641,7 +641,7 @@ class OwnScore(HasOptions):
         """Take a function, or what a folder holds of one.
 
         Raises:
-            InputError: it is none, has no name or no source to know it by, or has the name of another score.
+            InputError: it is not one, has no name or no readable source, or has the name of another score.
         """
         given: Any = function
         kept = isinstance(function, Mapping) and set(function) == {"name", "digest"}
@@ -704,7 +704,7 @@ class OwnScore(HasOptions):
 
 
 def _digest_closure(function: Any) -> bytes:
-    """Return the values that a function keeps besides its source; functions among them by their source."""
+    """Return the values that a function holds besides its source; functions among them by their source."""
     cells = [cell.cell_contents for cell in getattr(function, "__closure__", None) or ()]
     defaults = getattr(function, "__defaults__", None) or ()
     named = sorted((getattr(function, "__kwdefaults__", None) or {}).items())

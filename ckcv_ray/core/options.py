@@ -1,7 +1,7 @@
 """Options: the fields of a study's parts, each declared once with its check, its default and its help.
 
-The options of the command line and of TOML files come from these declarations. What is made of results and
-plans far above them, and imported when it is asked for, stands here by name (``SHOWN``).
+The options of the command line and of TOML files come from these declarations. Functions in higher layers
+that render results and plans, and are imported only when needed, are listed here by name (``SHOWN``).
 """
 
 from collections.abc import Callable
@@ -17,7 +17,7 @@ Kind = TypeVar("Kind", bound="type[Named]")
 
 
 class Named(Protocol):
-    """A part that files and text refer to by its name."""
+    """A part that files and texts refer to by its name."""
 
     name: ClassVar[str]
 
@@ -32,11 +32,11 @@ class Option(Generic[T]):
         help: help text for the command line.
         kind: type of one value on the command line: str (also for lists), int, float or bool.
         default_text: the default as shown on the command line; None for the field's own.
-        single_default: the same for a learner that is not selected from several settings, if it is another.
-        panel: heading that groups the option in ``--help``, by default that of its part; None for those used
-            most.
-        may_grow: whether the value may be raised in an existing run folder: it has no part in the run_id.
-        inside: the option in whose value this one is written, as in "budget:keep=0.5", and not by itself.
+        single_default: the same for a learner that is not selected from several settings, if it differs.
+        panel: heading under which ``--help`` lists the option, by default that of its part; None for the most
+            used options.
+        may_grow: whether the value may be raised in an existing run folder: it is not part of the run_id.
+        inside: the option inside whose value this one is written, as in "budget:keep=0.5"; "" if on its own.
     """
 
     check: Callable[[str, Any], T]
@@ -63,12 +63,12 @@ def options(part: object) -> dict[str, Field[object]]:
 
 
 def list_names(part: object) -> list[str]:
-    """Return the names by which the options of a part are given, each once."""
+    """Return the names under which the options of a part are given, each once."""
     return list(dict.fromkeys(f.metadata["option"].inside or name for name, f in options(part).items()))
 
 
 def list_inside(part: object, whole: str) -> dict[str, Field[object]]:
-    """Return the fields of a part that are written in the value of an option, by name."""
+    """Return the fields of a part that are written inside the value of an option, by name."""
     return {name: f for name, f in options(part).items() if f.metadata["option"].inside == whole}
 
 
@@ -84,9 +84,9 @@ def check_options(part: object) -> None:
 
 
 class HasOptions:
-    """The base of what has options, which are checked when it is made."""
+    """The base of whatever has options, which are checked when it is created."""
 
-    panel: ClassVar[str] = USUAL_PANEL  # of its options that name no other
+    panel: ClassVar[str] = USUAL_PANEL  # of those of its options that name no other
 
     def __post_init__(self) -> None:
         check_options(self)
@@ -107,10 +107,10 @@ def describe_part(part: Named, fixed: bool = False) -> dict[str, object]:
 
 
 def register_part(kind: Kind, registry: dict[str, T]) -> Kind:
-    """Register a class of parts under its name, by which files and text refer to it, and return it.
+    """Register a class of parts under its name, by which files and texts refer to it, and return it.
 
     Raises:
-        InputError: another class has that name; the same one may have been imported again.
+        InputError: another class has that name; the same class may be imported again.
     """
     known = cast("type[Named]", registry.get(kind.name, kind))
     if (known.__module__, known.__qualname__) != (kind.__module__, kind.__qualname__):
@@ -148,6 +148,6 @@ SHOWN = {
 
 
 def present(what: str, *shown: Any) -> Any:
-    """Return what one of the functions of ``SHOWN`` makes."""
+    """Return what one of the functions in ``SHOWN`` makes."""
     module, _, function = SHOWN[what].rpartition(".")
     return getattr(import_module(f"ckcv_ray.{module}"), function)(*shown)

@@ -1,5 +1,5 @@
-"""Limits of the process: of one thread for BLAS and OpenMP, since with more sums differ in their last bits;
-and of time.
+"""Limits of the process: one thread for BLAS and OpenMP, since with more threads sums differ in their last
+bits; and time.
 """
 
 import faulthandler

@@ -1,10 +1,10 @@
 """What a study knows of a quantity that can be claimed: its name, its arguments, and what it needs.
 
-A claim is named by its quantity, with the arguments after colons: "sensitivity", "ppv:0.02", "better:svm". A
-name that is none of these is that of a rule, such as "refit", of which the error is claimed. The quantities
-are classes of ``claims``, one file for each family, which prove, word and size what they declare here; those
-of other packages come by the entry point ``GROUP``. What a study may not ask for is refused from what is
-declared.
+A claim is named after its quantity, with the arguments after colons: "sensitivity", "ppv:0.02", "better:svm".
+Any other name is that of a rule, such as "refit", whose error is claimed. The quantities are classes in
+``claims``, one file for each family, which prove, word and size what they declare here; those of other
+packages are found through the entry point ``GROUP``. What a study may not ask for is refused on the basis of
+these declarations.
 """
 
 import re
@@ -24,10 +24,10 @@ from ckcv_ray.errors import InputError, format_number, format_percent
 from ckcv_ray.validation import integer, quote, sequence
 
 GROUP = "ckcv_ray.quantities"
-FAMILIES = "ckcv_ray.claims"  # the package whose modules register the quantities
+FAMILIES = "ckcv_ray.claims"  # package whose modules register the quantities
 QUANTITIES: dict[str, type["Declared"]] = {}
 BINARY_RECALLS = ("sensitivity", "specificity")  # of the positive class, and of the other
-MAX_BINS = 20  # of a column of numbers, into subgroups
+MAX_BINS = 20  # subgroups that a column of numbers is divided into
 NUMBER = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,15})?", re.ASCII)
 T = TypeVar("T")
 Kind = TypeVar("Kind", bound="type[Declared]")
@@ -37,7 +37,7 @@ def parse_positive(name: str, text: str, example: str, below: float = inf) -> fl
     """Return a positive number that was given as text, below a limit.
 
     Raises:
-        InputError: it is none; ``name`` and ``example`` are for the message.
+        InputError: the text is not one; ``name`` and ``example`` are for the message.
     """
     value = 0.0
     with suppress(ValueError):
@@ -52,7 +52,7 @@ parse_share = partial(parse_positive, below=1.0)
 
 
 class Kinds(NamedTuple, Generic[T]):
-    """A kind of arguments: how one is read, and how it is shown."""
+    """A kind of argument: how one is read, and how it is shown."""
 
     parse: Callable[[str, str, str], T]
     format: Callable[[Any], str] = str
@@ -65,7 +65,7 @@ LABEL = Kinds(lambda name, text, example: text)
 
 
 def argument(kind: Kinds[T], example: str, takes: str) -> T:
-    """Declare a field of a quantity as an argument of its name; ``takes`` says what it is, for messages."""
+    """Declare a field of a quantity as an argument in its name; ``takes`` says what it is, for messages."""
     return cast("T", field(metadata={"kind": kind, "example": example, "takes": takes}))
 
 
@@ -74,22 +74,22 @@ class Declared:
     """What can be claimed of a rule, as far as a study has to know it; its fields are the arguments.
 
     Attributes:
-        name: in the study and in the certificate, before the arguments.
-        phrase: names it for people; "{0}" stands for the first argument.
+        name: its name in the study and in the certificate, before the arguments.
+        phrase: its name for people; "{0}" stands for the first argument.
         is_error: whether it is the error of a rule, which is claimed by the name of the rule.
-        of_numbers: whether predicted numbers have it; else predicted classes do.
-        two_classes: whether it takes exactly two classes.
+        of_numbers: whether it is about predicted numbers rather than predicted classes.
+        two_classes: whether it requires exactly two classes.
         by_class: whether it is counted on the rows of one class, given their labels.
         made_of: claims that it is computed from; it takes no share of delta of its own.
         brings: claims at the same cut-off of the scores where one is chosen for it; empty if none can be. If
-            it is made of others too, the study states a prevalence where it is required.
-        at_most: whether it is proven to be at most a value; else at least one.
-        needs: what the learner has to give for each row besides its class or number; None for nothing.
+            it is also made of others, the study states a prevalence where it is required.
+        at_most: whether it is proven to be at most a value; otherwise to be at least one.
+        needs: what the learner has to output for each row besides its class or number; None for nothing.
         answers: whether it is about the rows that are answered, which the option "answer" asks for.
-        rows_alone: which rows have to be independent, as those of groups are not; "": groups count.
-        share: the quantities of one ``share`` have one share of delta together; "" for each its own.
+        rows_alone: which rows have to be independent, as rows in groups are not; "" if groups are allowed.
+        share: quantities with the same ``share`` take one share of delta together; "" if it takes its own.
         weighs: whether it needs the weights of rows.
-        counted: names the judged rows of which true values alone say how many prove it; "" if they do not.
+        counted: names the judged rows whose true values alone tell how many prove it; "" if they do not.
         reference: the learner of the study that the winner is compared with; "" if it compares with none.
     """
 
@@ -108,10 +108,10 @@ class Declared:
     share: ClassVar[str] = ""
     weighs: ClassVar[bool] = False
     counted: ClassVar[str] = ""
-    reference = ""  # no field here: a quantity that compares has it as its argument
+    reference = ""  # not a field here: a quantity that compares has it as its argument
 
     def __str__(self) -> str:
-        """Return its name as it is claimed, in canonical form: "ppv:0.02"."""
+        """Return its name as claimed, in canonical form: "ppv:0.02"."""
         values = (getattr(self, argument.name) for argument in fields(self))
         return ":".join([self.name, *(v if isinstance(v, str) else f"{v:.12g}" for v in values)])
 
@@ -125,7 +125,7 @@ class Declared:
         """Return the quantity that a name such as "ppv:0.02" stands for.
 
         Raises:
-            InputError: arguments are missing, too many, or out of range.
+            InputError: there are too few or too many arguments, or one is out of range.
         """
         declared = [argument.metadata for argument in fields(cls)]
         given = text.split(":", 1 if any(each["kind"] is LABEL for each in declared) else -1)[1:]
@@ -146,7 +146,7 @@ class Declared:
         return [each.metadata["kind"].format(getattr(self, each.name)) for each in fields(self)]
 
     def check(self, problem: Any) -> None:
-        """Raise InputError if nothing of it can be proven of a problem: its rows are too few, say."""
+        """Raise InputError if it cannot be proven at all of a problem, say because its rows are too few."""
 
 
 def register_quantity(kind: Kind) -> Kind:
@@ -173,7 +173,7 @@ def _find_installed() -> dict[str, Any]:
 
 
 def list_quantities() -> list[type[Declared]]:
-    """Return the quantities that can be claimed by name, in order; without those that cannot be loaded."""
+    """Return the quantities that can be claimed by name, in order, without those that cannot be loaded."""
     _load_families()
     for name in _find_installed():
         with suppress(InputError):
@@ -185,7 +185,7 @@ def find_quantity(name: str) -> type[Declared] | None:
     """Return the quantity that a name begins with; None if it is that of a rule, or not known here.
 
     Raises:
-        InputError: it is of another package, and cannot be loaded.
+        InputError: it belongs to another package, and cannot be loaded.
     """
     _load_families()
     name = name.partition(":")[0]
@@ -199,10 +199,10 @@ def find_quantity(name: str) -> type[Declared] | None:
 
 
 def parse_quantity(name: str) -> Declared | None:
-    """Return the quantity that a claim such as "ppv:0.02" names; None if it is named by a rule.
+    """Return the quantity that a claim such as "ppv:0.02" names; None if the claim is named after a rule.
 
     Raises:
-        InputError: arguments are missing, too many, or out of range.
+        InputError: there are too few or too many arguments, or one is out of range.
     """
     kind = find_quantity(name)
     return None if kind is None else kind.parse(name)
@@ -212,8 +212,8 @@ class Subgroups(NamedTuple):
     """Groups of rows by the values of a column."""
 
     column: str
-    bins: int = 0  # of numbers, into how many groups of about equal numbers of rows; 0 if not asked for
-    edges: tuple[float, ...] = ()  # of numbers, where groups begin; ascending, none if not asked for
+    bins: int = 0  # for numbers: how many groups with about equal numbers of rows; 0 if not asked for
+    edges: tuple[float, ...] = ()  # for numbers: where groups begin; ascending, none if not asked for
 
     def __str__(self) -> str:
         divided = ",".join(map(repr, self.edges)) or (str(self.bins) if self.bins else "")
@@ -221,7 +221,7 @@ class Subgroups(NamedTuple):
 
 
 def parse_subgroup(text: str) -> Subgroups:
-    """Parse the name of a column, with a number of bins, or edges as "40,65" or "40.0", after a colon.
+    """Parse the name of a column, optionally with a colon and a number of bins, or edges: "40,65" or "40.0".
 
     Raises:
         InputError: there are fewer than two bins, or more than ``MAX_BINS``, or edges do not ascend.
@@ -241,7 +241,7 @@ def parse_subgroups(option: str, value: object) -> tuple[str, ...]:
     """Return columns of subgroups, given as text with commas or as a list, in canonical form.
 
     Raises:
-        InputError: as ``parse_subgroup``, or a column is named twice.
+        InputError: as for ``parse_subgroup``, or a column is named twice.
     """
     listed = next(reader([value])) if isinstance(value, str) and value else value or ()
     texts = list[str]()

@@ -5,18 +5,18 @@ fold sizes, or within one whose own best candidate is reported. Until such a com
 complete candidate), the candidate that looks best after the first splits is completed; from then on each fold
 size with candidates alive advances by one split in turn, the size with the lowest lower bound first, and a
 candidate that is likely to beat the leader is completed before that. A path always begins at its first step,
-so dropping candidates shortens it at the end; until then all of it is computed, because a longer part of it
-later would be computed from the first step again.
+so dropping candidates shortens it at the end; until then all of it is computed, because computing a longer
+part later would mean starting again from the first step.
 
 Nothing here can change the result, only how soon it is known.
 
-The rounds of a search within a budget: which candidates to compare next, given what is known of them.
+The rounds of a search within a budget: which candidates to compare next, given what is known about them.
 
-Candidates are positions (fold size, path, step). What is computed of a path are its first steps, so a set of
+Candidates are positions (fold size, path, step). A path is always computed from its first step, so a set of
 candidates is written as the number of steps of each path, (n_paths,), by fold size. The effort of a set on
 some splits is the number of its evaluations.
 
-Plain functions of complete rounds: nothing here knows what else has been computed.
+These are plain functions of complete rounds: nothing here knows what else has been computed.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -79,7 +79,7 @@ class Schedule:
     Args:
         selection: read, never changed.
         cost: relative cost of an evaluation in each fold size, (n_sizes,); with several learners, whose costs
-            cannot be compared, that of each, (n_sizes, n_learners).
+            cannot be compared, one for each, (n_sizes, n_learners).
         transfer: used by the forecast.
     """
 
@@ -89,7 +89,7 @@ class Schedule:
         self._transfer = transfer
         self.issued: list[Lengths] = [size.computed.copy() for size in selection.sizes]
         self._seen = -1
-        # of each size to serve: whether its comparison has a leader, and its lowest bound alive
+        # for each size to serve: whether its comparison has a leader, and its lowest bound alive
         self._lowest: dict[int, tuple[bool, float]] = {}
         self._lengths: dict[int, Lengths] = {}
         self._best_paths: dict[int, tuple[int, int] | None] = {}
@@ -121,8 +121,8 @@ class Schedule:
     def forecast(self) -> Values:
         """Return the expected remaining work of each learner, in evaluations times their cost, (n_learners,).
 
-        It is 0 if all is decided. A candidate is assumed to continue as in its prefix; a fold size that has
-        not started is estimated from the nearest one that has.
+        It is 0 once everything is decided. A candidate is assumed to continue as in its prefix; a fold size
+        that has not started is estimated from the nearest one that has.
         """
         work: Values = np.zeros(self.cost.shape[1])
         for size, fold in enumerate(self.selection.sizes):
@@ -152,7 +152,7 @@ class Schedule:
         return sorted(self._lowest, key=self._rank)
 
     def _rank(self, size: int) -> tuple[bool, int, float]:
-        """Return the sort key: no leader first, then least ahead of its results, then lowest lower bound."""
+        """Return the sort key: no leader first, then fewest results pending, then lowest lower bound."""
         if size not in self._ahead:
             ahead = np.sum(self.issued[size] > self.selection.sizes[size].computed, axis=0)
             self._ahead[size] = int(ahead.max())
@@ -160,7 +160,7 @@ class Schedule:
         return led, self._ahead[size], low
 
     def _forget(self, size: int) -> None:
-        """Discard what was derived from the units issued."""
+        """Discard what was derived from the issued units."""
         self._ahead.pop(size, None)
         self._units.pop(size, None)
 
@@ -202,7 +202,7 @@ class Schedule:
         return self._lengths[size]
 
     def _splits_expected(self, size: int) -> Lengths:
-        """Estimate the splits each candidate needs until it is decided, (n_paths, n_steps)."""
+        """Estimate how many splits each candidate needs until it is decided, (n_paths, n_steps)."""
         fold = self.selection.sizes[size]
         everything = np.full(fold.low.shape, fold.n_splits, dtype=np.intp)
         started = [j for j, fold_size in enumerate(self.selection.sizes) if fold_size.prefix.any()]
@@ -230,16 +230,16 @@ class Schedule:
         return self._transfer(np.where(counts > 0, mean, typical), like, size)
 
 
-# what one computes, by position of the fold size: the number of steps of each path, (n_paths,), and that of
-# the first splits
+# what a round computes, by position of the fold size: the number of steps of each path, (n_paths,), and the
+# number of splits, from the first
 Round = dict[int, tuple[Lengths, int]]
 MAX_ANCHORS = 3
-ANCHORS_WEIGHT = 2.0  # effort of the last round but one, relative to one that compares settings
+ANCHORS_WEIGHT = 2.0  # effort of the second-to-last round, relative to one that compares settings
 LAST_WEIGHT = 4.0  # effort of the last round
 
 
 def count_kept(settings: int, keep: float, survivors: int) -> list[int]:
-    """Return how many settings take part in each round that compares settings alone, all of them first."""
+    """Return how many settings take part in each round that compares only settings, at first all of them."""
     counts = [settings]
     while (kept := ceil(keep * counts[-1])) > survivors and kept < counts[-1]:
         counts.append(kept)
@@ -259,7 +259,7 @@ def keep_best(values: Values, most: int, order: Index) -> Lengths:
     """Return the paths up to the last of the best settings, as numbers of steps.
 
     Args:
-        values: of settings, (n_paths, n_steps); inf where one is out of the question.
+        values: values of settings, (n_paths, n_steps); inf where a setting is ruled out.
         most: number of settings to keep.
         order: the number by which equal settings are ordered first, (n_paths,): that of the learner.
     """
@@ -272,7 +272,7 @@ def keep_best(values: Values, most: int, order: Index) -> Lengths:
 def rank(values: Sequence[Values], order: Index) -> Index:
     """Return the positions (size, path, step) of finite values, the smallest first, (candidates, 3).
 
-    Of equal ones the learner that comes first, the smaller step, path, size come first.
+    Ties are broken by the learner that comes first, then the smaller step, path and size.
     """
     stacked = np.stack(values)
     at = np.argwhere(np.isfinite(stacked))
@@ -282,7 +282,7 @@ def rank(values: Sequence[Values], order: Index) -> Index:
 
 
 def list_anchors(k: Sequence[int], open_sizes: Sequence[int], reported: Sequence[int]) -> list[int]:
-    """Return positions of fold sizes that stand for all: evenly spaced in log k, and those reported.
+    """Return positions of fold sizes that represent all: evenly spaced in log k, and those reported.
 
     Args:
         k: number of folds of each fold size, ascending.
@@ -304,20 +304,19 @@ def expect_values(
 ) -> list[Values]:
     """Return the values expected of every candidate, (n_paths, n_steps) for each fold size.
 
-    On the splits that were not computed of a candidate, the error expected is that of its setting in one fold
-    size and a + b / n_train with b >= 0, the same for all settings: a learning curve, fitted by least squares
-    to what was computed, by units scored.
+    On a candidate's splits that were not computed, the expected error is that of its setting in one fold size
+    plus a + b / n_train with b >= 0, the same for all settings: a learning curve, fitted to what was computed
+    by least squares weighted by units scored.
 
     Reference: Cortes, Jackel, Solla, Vapnik, Denker, "Learning curves: asymptotic values and rate of
     convergence", NIPS 1993.
 
     Args:
-        settings: values of the settings in one fold size, (n_paths, n_steps); inf where one is out of the
-            question.
-        means: by position of the fold size the mean over the splits that were computed, 0 without any, and
-            their number, each (n_paths, n_steps).
-        survivors: number of the best settings to which the curve is fitted; others, which were computed on
-            the way, may need far more rows.
+        settings: values of the settings in one fold size, (n_paths, n_steps); inf where one is ruled out.
+        means: by position of the fold size, the mean over the splits that were computed, 0 if there are none,
+            and their number, each (n_paths, n_steps).
+        survivors: number of the best settings, to which the curve is fitted; others that were computed on the
+            way may need far more rows.
         screened: the fold size of ``settings``.
         sizes: every fold size.
         transfer: returns the values expected in another size at the same error.
@@ -345,12 +344,12 @@ def expect_values(
 
 
 def fit_curve(x: Values, y: Values, weights: Values, noise: float) -> Values:
-    """Return a + b x with b >= 0 of least weighted squares, at every x; 0 if all weights are.
+    """Return the weighted least-squares fit a + b x with b >= 0, at every x; 0 if all weights are 0.
 
-    b is shrunk by the share of its square that noise alone is expected to make (James-Stein).
+    b is shrunk by the share of its square that is expected from noise alone (James-Stein).
 
     Args:
-        x, y, weights: of the points, (n,).
+        x, y, weights: coordinates and weights of the points, (n,).
         noise: variance of a point of weight 1.
     """
     if not weights.any():
@@ -371,16 +370,16 @@ def choose(
     order: Index,
     reported: Sequence[int],
 ) -> dict[int, Lengths]:
-    """Return the candidates that look best, as many as an effort allows, as steps by fold size.
+    """Return the candidates that look best, as many as the effort allows, as steps by fold size.
 
     At least one is returned, and one of every fold size that is reported.
 
     Args:
-        expected: by fold size the values expected of its candidates, (n_paths, n_steps); inf for none.
-        late: the same of candidates that come after all of these.
-        effort: evaluations that may be computed.
-        n_splits: number of splits of each fold size on which they will be.
-        order: of learners; see ``keep_best``.
+        expected: by fold size, the values expected of its candidates, (n_paths, n_steps); inf for none.
+        late: the same for candidates that come after all of these.
+        effort: number of evaluations that may be computed.
+        n_splits: number of splits of each fold size on which they will be computed.
+        order: order of the learners; see ``keep_best``.
         reported: positions of the fold sizes that are reported.
     """
     ranked = [tuple(at) for values in (expected, late) for at in rank(values, order).tolist()]

@@ -3,7 +3,7 @@
 Algorithm 1 needs sums of values, lower bounds, the candidates still alive, and the winner.
 
 For one fold size with S splits, a candidate (path, step, size) has a value v_i of the criterion, such as the
-bound U(x_i; m), for each split i computed so far. Over the unbroken prefix i = 0 .. p - 1,
+bound U(x_i; m), for each split i computed so far. With the unbroken prefix i = 0 .. p - 1,
 
     low = fsum([v_0, ..., v_{p-1}, least_p, ..., least_{S-1}]) / S
 
@@ -15,9 +15,9 @@ comes first, then by the smaller step, then path, then k. ``math.fsum`` rounds c
 L_MS depends on the order of arrival, and low never decreases as p grows.
 
 Arrays are compared by ordinary float64 sums; anything within ``NEAR`` of a threshold is decided by ``fsum``.
-If the best candidate of a fold size is to be reported, the size is compared with that candidate alone. If the
-best candidate of a learner is to be known, candidates of this learner are compared with that one. Paths may
-differ in length: the arrays are as long as the longest, and steps beyond the end of a path are ABSENT.
+If the best candidate of a fold size is to be reported, that size is compared only with that candidate. If the
+best candidate of a learner is to be known, that learner's candidates are compared with it. Paths may differ
+in length: the arrays are as long as the longest, and steps beyond the end of a path are ABSENT.
 
 Reference: Anguita et al., ESANN 2012, Algorithm 1; dropping candidates early is exact, not statistical.
 
@@ -47,7 +47,7 @@ NEAR = 1e-9
 
 
 class Leader(NamedTuple):
-    """A complete candidate by position; those of one learner compare in the order that breaks ties."""
+    """A complete candidate by position; leaders of one learner compare in the order that breaks ties."""
 
     l_ms: float
     step: int
@@ -65,12 +65,12 @@ class Proof(NamedTuple):
 class Least(NamedTuple):
     """The least values of the splits of a fold size."""
 
-    values: list[float]  # that of each split, (n_splits,)
+    values: list[float]  # the least value of each split, (n_splits,)
     rest: list[float]  # their sum from each split on, up to rounding, (n_splits + 1,)
 
     @classmethod
     def of(cls, least: ArrayLike, n_splits: int) -> "Least":
-        """Return those of ``n_splits`` splits, given one value for all of them or one for each."""
+        """Return the least values of ``n_splits`` splits, given one for all of them or one for each."""
         each = np.broadcast_to(np.asarray(least, dtype=np.float64), n_splits)
         if np.all(each == each[0]):
             rest = np.arange(n_splits, -1, -1) * each[0]
@@ -80,7 +80,7 @@ class Least(NamedTuple):
 
 
 def mean_bound(bounds: Sequence[float], least: Least) -> float:
-    """Compute ``low`` of the module docstring; it is L_MS itself if ``bounds`` has a value for each split."""
+    """Compute ``low`` in the module docstring; it is L_MS itself if ``bounds`` has a value for each split."""
     return fsum([*bounds, *least.values[len(bounds) :]]) / len(least.values)
 
 
@@ -110,7 +110,7 @@ class Standings:
         blocked: whether a failure follows the prefix, or the candidate does not exist, (n_paths, n_steps).
         complete: whether the candidate has values for all splits, (n_paths, n_steps).
         computed: number of evaluations of each path that are known or failed, (n_splits, n_paths).
-        begun: number of each path's first evaluations that are known without a gap, (n_splits, n_paths).
+        begun: number of each path's evaluations that are known without a gap from the first, likewise.
     """
 
     def __init__(
@@ -127,7 +127,7 @@ class Standings:
         self.refresh()
 
     def open(self) -> Values:
-        """Return ``values`` to be written to."""
+        """Return ``values`` in writable form."""
         if not self.values.flags.writeable:
             self.values = self.values.copy()
         return self.values
@@ -159,7 +159,7 @@ class Standings:
         return mean_bound(self.prefix_values(path, step), self.least)
 
     def leader(self, size: int, paths: Mask | None = None) -> Leader | None:
-        """Return the best complete candidate of this size, whose position is ``size``, or of some paths."""
+        """Return the best complete candidate of this size, at position ``size``, or among some paths only."""
         complete = self.complete if paths is None else self.complete & paths[:, None]
         if not complete.any():
             return None
@@ -176,7 +176,7 @@ class Standings:
         """Return which incomplete candidates can still reach a threshold or less, (n_paths, n_steps).
 
         Args:
-            thresholds: that of each path, (n_paths,).
+            thresholds: the threshold of each path, (n_paths,).
         """
         open_, each = ~self.complete & ~self.blocked, thresholds[:, None]
         alive = open_ & (self.low <= each)
@@ -187,7 +187,7 @@ class Standings:
     def proof(self, path: int, step: int, threshold: float) -> Proof | None:
         """Return the shortest proof that one candidate is beaten by an L_MS of ``threshold``."""
         if self.floor > threshold:
-            return Proof(0, self.floor)  # as it is for many sizes: found without looking at any value
+            return Proof(0, self.floor)  # as for many sizes: found without looking at any value
         return find_shortest_proof(self.prefix_values(path, step), self.least, threshold)
 
 
@@ -195,9 +195,9 @@ class Selection:
     """All fold sizes of a study, the largest first, and the comparison of their candidates.
 
     Args:
-        sizes: number of splits of each fold size, and their least value, or the least value of each.
+        sizes: for each fold size, its number of splits and their least value, or that of each split.
         lengths: number of steps of each path.
-        own: positions of the sizes compared with their own best candidate alone.
+        separate: positions of the sizes that are compared only with their own best candidate.
         exhaustive: whether to drop nothing.
         learners: position of each path's learner among those that are compared.
         known: positions of the learners whose own best candidate is to be known.
@@ -205,8 +205,8 @@ class Selection:
     Attributes:
         winner: the best complete candidate of all sizes; None if there is none yet.
         version: increases whenever what is derived from the values may have changed.
-        changed: the version in which each size last changed, by its values or its threshold.
-        finalists: by size, the candidates that are worth computing at all; None for every one.
+        changed: the version in which the values or the threshold of each size last changed.
+        finalists: by size, the candidates that are worth computing at all; None for all of them.
     """
 
     def __init__(
@@ -234,7 +234,7 @@ class Selection:
         self._lowest: dict[int, float] = {}
 
     def enter(self, size: int, split: Index, path: Index, step: Index, values: Values) -> None:
-        """Enter values of one size by position, or one for all; each array of shape (evaluations,)."""
+        """Enter the values of evaluations of one size by position; each array has shape (evaluations,)."""
         self.sizes[size].open()[split, path, step] = values
         self._stale.add(size)
 
@@ -294,14 +294,14 @@ def select_settings(losses: Values, starts: Index, learner_of_paths: Index, each
     """Return the path and the step that is selected for each outer split and learner.
 
     Args:
-        losses: of every inner split at every setting, (inner splits, paths, steps), nan where there is none:
-            a setting with a gap among the splits that count is not selected.
-        starts: number of the first inner split of each outer one, and last of all, (n_outer + 1,).
+        losses: loss of every inner split at every setting, (inner splits, paths, steps), nan where there is
+            none: a setting with a gap among the splits that count is not selected.
+        starts: number of the first inner split of each outer one, and finally of all splits, (n_outer + 1,).
         learner_of_paths: position of each path's learner, (paths,).
         each: whether to select again in each outer split, instead of once by the mean over all of them.
 
     Returns:
-        (n_outer, n_learners, 2); -1 where a learner has no complete setting. Of equal settings the one with
+        (n_outer, n_learners, 2); -1 where a learner has no complete setting. Of equal settings, the one with
         the smaller step, then path, is selected.
     """
     means = np.array([losses[a:b].mean(axis=0) for a, b in pairwise(starts.tolist())])
@@ -323,7 +323,7 @@ def select_settings(losses: Values, starts: Index, learner_of_paths: Index, each
 BEST_MEAN, ONE_SE, TOLERANCE = "best", "one_se", "tolerance"
 EXPECTED = "expected best, one_se (within one standard error of the best), or tolerance:2% (within 2 % of it)"
 SMALLER, LARGER = 1, -1
-SIMPLER = {  # which values of a hyperparameter make a simpler model, those that decide first coming first
+SIMPLER = {  # which values of a hyperparameter make a simpler model, in the order in which they decide
     "max_depth": SMALLER,
     "max_leaf_nodes": SMALLER,
     "num_leaves": SMALLER,
@@ -369,9 +369,9 @@ def choose_setting(
 
     Args:
         choose: "best", "one_se" or "tolerance:2%".
-        means: mean loss of each setting, (n,); nan where it is not known, of all but one at most.
-        errors: its standard error, (n,).
-        settings: hyperparameters of each, (n,), all of one learner.
+        means: mean loss of each setting, (n,); nan where it is not known, for all but one at most.
+        errors: standard errors of the means, (n,).
+        settings: hyperparameters of each setting, (n,), all of one learner.
     """
     best = int(np.nanargmin(means))
     if choose == BEST_MEAN:
@@ -384,13 +384,13 @@ def choose_setting(
 
 
 def list_simplifying(settings: Sequence[Mapping[str, object]]) -> list[str]:
-    """Return the hyperparameters in which settings differ and of which it is known what is simpler."""
+    """Return the hyperparameters in which settings differ and for which it is known what is simpler."""
     names = (name for name in SIMPLER if name in settings[0])
     return [name for name in names if len({str(setting.get(name)) for setting in settings}) > 1]
 
 
 def _weigh(name: str, setting: Mapping[str, object]) -> float:
-    """Return a number that is smaller for a simpler value; text, such as "sqrt", is as simple as any."""
+    """Return a number that is smaller for a simpler value; text, such as "sqrt", counts as 0."""
     value = setting[name]
     if value is None:  # no limit, or no penalty
         return inf

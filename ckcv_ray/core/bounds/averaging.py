@@ -29,7 +29,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-WIDEST = 100.0  # largest delta / level that is tried
+WIDEST = 100.0  # largest delta / level tried
 LEVEL_STEPS = 1024  # levels per factor of two
 MIN_WIDTH = 2.0**-40  # width of the narrowest interval examined
 EXPECTATION_ROUNDING = 1e-9  # far above the rounding error of the expectations compared with delta

@@ -2,28 +2,28 @@ r"""Upper confidence bounds on a mean loss in [0, 1], and limits and alarms that
 
 Statements and proofs are in docs/theory/bounds.md, under the same headings.
 
-**Betting.** Losses x_1 .. x_m of units in an order that was drawn are independent with mean L, or L = E a x /
-E a where unit t counts for a_t in [0, 1]. With lam_t in [0, 1] chosen from the units before, a gambler who
-bets that the mean is below p has after s units the wealth
+**Betting.** Losses x_1 .. x_m of units in a randomly drawn order are independent with mean L, or L = E a x /
+E a where unit t counts for a_t in [0, 1]. With lam_t in [0, 1] chosen from the units before unit t, a gambler
+who bets that the mean is below p has, after s units, the wealth
 
     e_s(p) = prod over t <= s of (1 + lam_t a_t (p - x_t)),    p in [0, 1],
 
-and with probability at least 1 - delta L is at most the largest p at which max over s of e_s(p) <= 1 / delta,
+and with probability at least 1 - delta, L is at most the largest p with max over s of e_s(p) <= 1 / delta,
 found by bisection. A bound below the mean of the losses, which is possible where they rise along the order,
-is raised to it. Sums are of logarithms. A factor is at least p, so each has a relative error of a few units
-of rounding / p, which is taken from the logarithm of the wealth before it is compared: bounds are rounded up.
+is raised to it. Logarithms are summed. A factor is at least p, so each has a relative error of a few rounding
+units / p, which is subtracted from the logarithm of the wealth before the comparison: bounds are rounded up.
 
 **The optimised bet**, for few units (Ming, Shen, Wang, arXiv 2603.10329): one slope for all units, chosen
-after they were seen. For independent losses of one law with mean L
+after they have been seen. For independent losses of the same distribution, with mean L,
 
     P(sup over l in [0, 1] of prod (1 + l a_t (L - x_t) / (1 - L)) >= 1 / delta) <= delta.
 
-The product increases with L, its logarithm is concave in l, and no order has a part in it. Where some units
-are copies of others, and it is not known which, those with the largest factors are left out.
+The product increases with L, its logarithm is concave in l, and the order of the units does not matter. Where
+some units are copies of others, and it is not known which, those with the largest factors are left out.
 
-**Losses between 0 and 1**, of which a total over a split is an integer in units of 1 / ``ONE``, rounded up:
-Catoni's bound holds for it, and the averaging-safe bound A, made concave by its least concave majorant and
-interpolated between counts (Hoeffding, Annals of Mathematical Statistics 27, 1956). The one that is smaller
+**Losses between 0 and 1**, whose total over a split is an integer in units of 1 / ``ONE``, rounded up:
+Catoni's bound holds for it, and so does the averaging-safe bound A, replaced by its least concave majorant
+and interpolated between counts (Hoeffding, Annals of Mathematical Statistics 27, 1956). Whichever is smaller
 at a mean loss of 0.1 is used; a claim uses A alone (``average_safe``).
 
 **At all times**, while losses Y_1, Y_2, ... of live rows arrive, whose sum is X_t: the limits are the ends of
@@ -31,14 +31,14 @@ at a mean loss of 0.1 is used; a claim uses A alone (``average_safe``).
 
     E_t(p) = B(a + X_t, b + t - X_t) / (B(a, b) p^X_t (1 - p)^(t - X_t))
 
-(Robbins 1970; Howard, Ramdas, McAuliffe, Sekhon 2021), and the ``Prior`` decides how close they are.
+(Robbins 1970; Howard, Ramdas, McAuliffe, Sekhon 2021), and the ``Prior`` decides how tight they are.
 
 The alarm is against the hypothesis that no row is expected to be wrong with a probability above c, whatever
 the past. Its process M is the mean, over ``LOG_ODDS`` alternatives q and over starts s, of
 
     product over s <= i <= t of (Y_i q / c + (1 - Y_i) (1 - q) / (1 - c)).
 
-Batches of labels may be sorted: products start, and the process is looked at, at the ends of batches alone.
+A batch of labels may be sorted: products start, and the process is inspected, at the ends of batches only.
 With R_j the sum over the starts before batch j, for one alternative, and W_j the weights of its labels,
 
     R_j = (R_(j-1) + W_(j-1)) * (product of the factors of batch j),     W_0 = w_1,
@@ -114,9 +114,9 @@ def average_safe(losses: ArrayLike, m: int, delta: float) -> float:
 
 BISECTIONS = 40  # a bound is a multiple of 2**-40
 FACTOR_ROUNDING = 2.0**-49  # relative error of a factor, times p
-MANY = 1 << 16  # more units than this have losses in multiples of its inverse, rounded up
-FEW = 5  # different losses, of units that count for different shares
-MAX_OPTIMISED = 30  # units up to which the optimised bet is the closer one
+MANY = 1 << 16  # with more units than this, losses are rounded up to multiples of its inverse
+FEW = 5  # distinct losses, of units that count for different shares
+MAX_OPTIMISED = 30  # most units for which the optimised bet is the tighter one
 
 
 def choose_wagers(losses: ArrayLike, delta: float, shares: ArrayLike = 1.0) -> Values:
@@ -144,7 +144,7 @@ def compute_log_wealth(losses: Values, wagers: Values, p: ArrayLike) -> Values:
 
     Args:
         losses, wagers: (..., m); wagers are the slopes of ``choose_wagers``.
-        p: the mean that is bet against, in [0, 1], broadcast against the sequences.
+        p: the mean that the bets are against, in [0, 1], broadcast against the sequences.
     """
     with np.errstate(divide="ignore"):  # a factor of 0 has the logarithm -inf
         return np.cumsum(np.log1p(wagers * (np.asarray(p)[..., None] - losses)), axis=-1)
@@ -156,12 +156,12 @@ def bound_by_betting(losses: ArrayLike, delta: float, shares: ArrayLike | None =
     Args:
         losses: in [0, 1], (m,), in an order drawn independently of everything else.
         delta: probability that the bound fails.
-        shares: what each unit counts for, in [0, 1], (m,): its weight divided by the largest that there can
-            be, also of units that are not here. None if all count the same.
+        shares: what each unit counts for, in [0, 1], (m,): its weight divided by the largest weight possible,
+            also for units that are not here. None if all count the same.
 
     Raises:
-        InputError: there is no loss, a loss or share is outside [0, 1], all shares are 0 or there is not one
-            for each loss, or delta is outside (0, 1).
+        InputError: there are no losses, a loss or share is outside [0, 1], all shares are 0 or there is not
+            one for each loss, or delta is outside (0, 1).
     """
     x, a = _check(losses, delta, shares)
     wagers = choose_wagers(x, delta, a)
@@ -193,11 +193,11 @@ def bound_by_optimised_bet(
     x, a = _check(losses, delta, shares)
     kept, times, most = binomial.count_without(copies, len(x)), np.ones(len(x)), a
     many = len(x) > MANY and not copies
-    if many and shares is None:  # equal ones together, rounded up
+    if many and shares is None:  # equal losses together, rounded up
         times = np.bincount(np.ceil(MANY * x).astype(np.intp), minlength=MANY + 1).astype(np.float64)
         x, a, kept = np.arange(MANY + 1) / MANY, np.ones(MANY + 1), MANY + 1
         most = a
-    elif many and len(values := np.unique(x)) <= FEW:  # shares that are alike together
+    elif many and len(values := np.unique(x)) <= FEW:  # similar shares together
         cells = np.searchsorted(values, x) * (MANY + 1) + (MANY * a).astype(np.intp)
         order = np.lexsort((a, cells))
         starts = np.flatnonzero(np.diff(cells[order], prepend=-1))
@@ -208,10 +208,10 @@ def bound_by_optimised_bet(
     def is_covered(p: float) -> bool:
         """Return whether no bet against p is worth more than 1 / delta, whatever the rounding.
 
-        A bet is a multiple, up to 1 / (1 - p), of the gains a_t (p - x_t). A search for the best one that
-        stops early finds a smaller wealth, so that bounds err upwards.
+        A bet is a multiple, up to 1 / (1 - p), of the gains a_t (p - x_t). A search for the best bet that
+        stops early finds a smaller wealth, so bounds err upwards.
         """
-        gains = np.where(x < p, a, most) * (p - x)  # of shares that are alike, the least that it can be
+        gains = np.where(x < p, a, most) * (p - x)  # for similar shares, the least that it can be
         order = np.argsort(gains)[:kept]
         gains, n = gains[order], times[order]
         best, _ = _bisect(lambda bet: bool((n * gains / (1 + bet * gains)).sum() > 0), 0.0, 1 / (1 - p))
@@ -224,10 +224,10 @@ def bound_by_optimised_bet(
 def bound_losses(
     losses: ArrayLike, delta: float, shares: ArrayLike | None = None, copies: int = 0, drawn: bool = True
 ) -> float:
-    """Return the bound on the expected loss of a classifier from one set of units, by the closer bet.
+    """Return the bound on the expected loss of a classifier from one set of units, by the tighter bet.
 
     Up to ``MAX_OPTIMISED`` units, and where some may be copies or no order was drawn, that is the optimised
-    bet; else the bets in the order drawn.
+    bet; otherwise it is the bets in the order drawn.
 
     Args:
         losses, delta, shares: as for ``bound_by_betting``.
@@ -268,10 +268,10 @@ def _bisect(
     return inside, outside
 
 
-LOG_ODDS = np.geomspace(0.1, 4.0, 16)  # of the alternatives, above those of the bound
+LOG_ODDS = np.geomspace(0.1, 4.0, 16)  # of the alternatives, in excess of those of the bound
 AT_FIRST_LABEL = 0.5  # weight of the start at the first label
 LATER = 500.0  # labels, in units of which the weights of later starts fall
-MAX_AHEAD = 10_000_000  # that a decision is looked for in
+MAX_AHEAD = 10_000_000  # labels within which a decision is looked for
 
 
 class Prior(NamedTuple):
@@ -310,7 +310,7 @@ def log_evidence(errors: ArrayLike, labels: ArrayLike, p: ArrayLike, prior: Prio
 
 
 def limit_at_all_times(errors: float, labels: int, prior: Prior, delta: float) -> Limits:
-    """Compute limits that hold at all times together, with probability 1 - delta.
+    """Compute limits that hold at all times simultaneously, with probability 1 - delta.
 
     Args:
         errors: sum of the losses so far, 0 <= errors <= labels.
@@ -332,7 +332,7 @@ def limit_at_all_times(errors: float, labels: int, prior: Prior, delta: float) -
         return bool(log_evidence(errors, labels, p, prior) < most)
 
     ends = (end if is_covered(end) else _bisect(is_covered, rate, end, 60)[1] for end in (0.0, 1.0))
-    return Limits(*ends)  # each on the outer side of rounding, to 1e-18
+    return Limits(*ends)  # each rounded outwards, to 1e-18
 
 
 class Alarm(NamedTuple):
@@ -390,9 +390,9 @@ def _compare_alternatives(bound: float) -> tuple[Values, Values]:
 def _weigh_starts(ends: NDArray[np.intp]) -> tuple[Values, Values]:
     """Return the logarithms of the weights of the starts before each batch, and after the last one.
 
-    And, before each batch, of all starts after it. ``ends`` counts labels before each batch, and all of them.
-    Of the later starts the weight T(t) = 1 / (1 + ln(1 + t / LATER)) is after label t, so that of the labels
-    from s + 1 to t is T(s) - T(t) = T(s) T(t) ln(1 + (t - s) / (s + LATER)), and all weights sum to 1.
+    Also, for each batch, that of all starts after it. ``ends`` counts the labels before each batch, and all.
+    Of the later starts, the weight T(t) = 1 / (1 + ln(1 + t / LATER)) comes after label t, so that of labels
+    s + 1 to t is T(s) - T(t) = T(s) T(t) ln(1 + (t - s) / (s + LATER)), and all weights sum to 1.
     """
     t = np.maximum(ends, 1.0)  # the first label's weight is on the start before it
     after = 1 / (1 + np.log1p(t / LATER))
@@ -406,7 +406,7 @@ def _weigh_starts(ends: NDArray[np.intp]) -> tuple[Values, Values]:
 def expect_confirmation(errors: float, labels: int, bound: float, prior: Prior, delta: float) -> int | None:
     """Return how many more labels it takes until the limit is at most the bound, if the rate stays as it is.
 
-    The rate is ``Prior.update``; None if it is not below the bound, or more than ``MAX_AHEAD`` are needed.
+    The rate is ``Prior.update``'s; None if it is not below the bound, or more than ``MAX_AHEAD`` are needed.
     """
     rate = prior.update(errors, labels)
     if rate >= bound:
@@ -420,7 +420,7 @@ def expect_confirmation(errors: float, labels: int, bound: float, prior: Prior, 
 
 
 def expect_alarm(alarm: Alarm, rate: float, bound: float, delta: float) -> int | None:
-    """Return how many more labels it takes until one stream raises an alarm, at a rate of errors from now on.
+    """Return how many more labels it takes until one stream raises an alarm, at an error rate from now on.
 
     Starts after the last batch are left out. None if the rate is not above the bound, or more than
     ``MAX_AHEAD`` are needed.
@@ -433,6 +433,6 @@ def expect_alarm(alarm: Alarm, rate: float, bound: float, delta: float) -> int |
 
 
 def _find_enough(is_enough: Callable[[int], bool]) -> int | None:
-    """Return the first number of labels that is enough, given that all above it are; None if it is large."""
+    """Return the smallest sufficient number of labels, given that all larger ones suffice; None if large."""
     found = binomial.find_first(is_enough, 0, MAX_AHEAD)
     return found if is_enough(found) else None

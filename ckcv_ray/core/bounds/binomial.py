@@ -5,11 +5,11 @@ P(p > U(X; m)) <= delta for every p. It is the upper delta quantile of Beta(x + 
 (Equation (3) of Anguita et al. 2012 prints p^s where p^j is meant.)
 
 Stevens (Biometrika 37, 1950): sup{p : F(x - 1; p) + v f(x; p) > delta} for a v drawn uniformly from (0, 1),
-f and F the binomial weights and their sums. It fails with probability exactly delta, and is between
+with f and F the binomial weights and their sums. It fails with probability exactly delta, and lies between
 U(x - 1; m) and U(x; m).
 
 Neither may be averaged: over overlapping splits, the mean of such bounds can fail more often than each of
-them does. Two bounds that may be averaged, under any dependence between the splits:
+them does. Two bounds may be averaged, under any dependence between the splits:
 
 Safe, A(x; m) = x/m + max over j <= x of (U'(j; m) - j/m), with U' at a level delta' below delta. If for some
 lam > 0 and every p
@@ -18,16 +18,16 @@ lam > 0 and every p
 
 then P(R >= mean A(X_i)) <= delta, where R is the mean of the risks (docs/theory/bounds.md, "The
 averaging-safe bound"). ``find_safe_level`` finds the largest delta' that satisfies the condition for the best
-lam, checked for all p (``averaging``). A may exceed 1: it is averaged first, then limited to 1.
+lam, checked for all p (``averaging``). A may exceed 1: it is averaged first, then capped at 1.
 
 Catoni (2007): R <= (1 - exp(-lam r - ln(1/delta)/m)) / (1 - exp(-lam)) for the mean error rate r, since
 E exp(-lam X) = (1 - p (1 - exp(-lam)))^m; lam is fixed in advance as sqrt(2 ln(1/delta) / (m p0)), p0 = 0.1.
 
-Stevens' bound without a number that is drawn: of h rows in an order that is drawn without regard to them,
-each of the C(h, x) sets of positions of x wrong ones is equally likely, and the number of the one that
-occurred, divided by C(h, x), takes its place (docs/theory/bounds.md, "By positions, without a number that is
+Stevens' bound without a number that is drawn: for h rows in an order that is drawn without regard to them,
+each of the C(h, x) sets of positions of x wrong rows is equally likely, and the number of the set that
+occurred, divided by C(h, x), replaces v (docs/theory/bounds.md, "By positions, without a number that is
 drawn"). With positions c_1 < .. < c_x, counted from 0, it is 1 + C(c_1, 1) + .. + C(c_x, x) (Knuth, The Art
-of Computer Programming 4A, section 7.2.1.3); without an error 1, which gives Clopper-Pearson.
+of Computer Programming 4A, section 7.2.1.3); without errors it is 1, which gives Clopper-Pearson.
 """
 
 from bisect import bisect_left
@@ -46,10 +46,10 @@ from ckcv_ray.validation import as_array, number
 
 MIN_DELTA = 1e-100  # below this, scipy's inverse beta function returns nan or decreases in x
 TYPICAL_RATE = 0.1  # p0 of Catoni's lam
-MAX_ROWS = 1 << 24  # that a bound is looked for in
+MAX_ROWS = 1 << 24  # rows within which a bound is looked for
 MAX_CHECKED = 5_000  # largest m for which the condition on A is checked
-TAIL = 1e-15  # probability of counts that are left out where many are summed over
-TIE = 1e-12  # by which a probability may be below one that it is equal to, such as one half
+TAIL = 1e-15  # probability of the counts left out of long sums
+TIE = 1e-12  # by which a computed probability may fall below its exact value, such as one half
 Bounds = NDArray[np.float64]
 Wrong = NDArray[np.bool_]
 
@@ -82,21 +82,21 @@ def find_fewest_rows(allowed: float, misses: int, delta: float) -> int:
 def find_rows_for_good(
     risks: Sequence[float], holds: Callable[..., Wrong], delta: float, power: float, most: int
 ) -> int:
-    """Return from how many rows on a statement is proven with a probability, for good.
+    """Return the number of rows from which on a statement is proven with a given probability, for good.
 
     This probability is a sawtooth: each further row lowers it, until one more may be wrong. From ``low`` to
     ``high`` rows it is at least that of the counts of ``high`` with the bounds for ``low``, since with more
-    rows counts are larger, and a bound on the same count is smaller: whole stretches are passed, from above.
+    rows counts are larger, and the bound at a given count is smaller: whole stretches pass, from above.
 
     Args:
         risks: the probability that a row is wrong, of one kind of rows or two, each in [0, 1).
         holds: returns whether the statement holds if the risks are at most these, elementwise; not at 1.
-        delta: probability with which the bounds may fail; two kinds have half of it each.
+        delta: probability with which the bounds may fail; two kinds get half of it each.
         power: the probability of the proof, in (0, 1).
-        most: the largest number of rows of each kind that is looked at.
+        most: the largest number of rows of each kind to consider.
 
     Returns:
-        The rows of each kind, as many of both; ``most`` + 1 if these do not prove it.
+        The number of rows of each kind, the same for both; ``most`` + 1 if ``most`` do not prove it.
     """
     binomial, each = scipy.stats.binom, delta / len(risks)
     power -= TIE
@@ -225,7 +225,7 @@ def catoni(rate: float, m: int, delta: float = 0.05) -> float:
 
 
 def count_without(copies: int, m: int) -> int:
-    """Return how many of m units count where so many are copies of others, not known which."""
+    """Return how many of m units count where this many, not known which, are copies of others."""
     return max(0, m - copies)
 
 
@@ -274,7 +274,7 @@ def _counts(values: ArrayLike, name: str) -> NDArray[np.int64]:
     return array.astype(np.int64)
 
 
-SHARPEST = 1 << 60  # V is rounded up once what is left of it is a smaller part than 1 / SHARPEST
+SHARPEST = 1 << 60  # V is rounded up once the rest of it is a smaller part than 1 / SHARPEST
 
 
 def bound_in_order(wrong: Wrong, delta: float) -> float:
@@ -291,10 +291,10 @@ def bound_in_order(wrong: Wrong, delta: float) -> float:
 
 
 def rank_positions(wrong: Wrong) -> float:
-    """Compute V: the number of the set of positions of the wrong rows, divided by that of all such sets.
+    """Compute V: the index of the set of positions of the wrong rows, divided by the number of such sets.
 
-    The integers are exact. Once the positions that are left change V by less than 1 / ``SHARPEST``, V is
-    rounded up: never too small, it keeps the bound valid.
+    The integers are exact. Once the remaining positions change V by less than 1 / ``SHARPEST``, V is rounded
+    up: as it is never too small, the bound stays valid.
     """
     positions: list[Any] = np.flatnonzero(wrong).tolist()
     sets, below = comb(len(wrong), len(positions)), 0
@@ -307,7 +307,7 @@ def rank_positions(wrong: Wrong) -> float:
 
 
 def find_first(passes: Callable[[int], bool], low: int, most: int) -> int:
-    """Return the first of low .. most that passes; ``most`` if none below it does, which is not tested."""
+    """Return the first of low .. most that passes; ``most``, untested, if none below it does."""
     high = low
     while high < most and not passes(high):
         low, high = high + 1, min(max(1, 2 * high), most)

@@ -1,8 +1,8 @@
 """Which of two classifiers errs less, proven from units that both classify and neither has learned from.
 
 Each unit, a row or a group, has a difference d in [-1, 1]: the loss of the first classifier minus that of the
-second. Units are independent, so the differences are, with mean D: how much more often the first one errs. A
-row has d = 1 if the first alone is wrong, -1 if the second alone is, else 0; a group the mean of its rows.
+second. Units are independent, so the differences are too; their mean D is how much more often the first errs.
+A row has d = 1 if only the first is wrong, -1 if only the second is, else 0; a group the mean of its rows.
 
 Two statements, each proven at the level delta / 2, so that both together fail with probability at most delta.
 Without a margin: D < 0 ("better"), and D > 0 ("worse"). With a margin: D <= margin ("not worse"), and
@@ -10,20 +10,20 @@ D > margin ("worse").
 
 Sign test, for rows without a margin: of the b + c rows on which exactly one is wrong, b only the second and c
 only the first, b is Bin(b + c, theta) given b + c, with theta > 1/2 exactly if D < 0. So "better" is proven
-if P(Bin(b + c, 1/2) >= b) <= delta / 2: exact, and no size is proven.
+if P(Bin(b + c, 1/2) >= b) <= delta / 2: this is exact, and proves no size of the difference.
 
-Bounds on D, for all else. By betting: (1 + d) / 2 is a loss in [0, 1] of mean (1 + D) / 2 (``betting``). By
-Clopper-Pearson, for rows: D = P(first alone wrong) - P(second alone wrong), at most an upper bound on the one
-minus a lower bound on the other, each at half the level: the two counts are not independent, and need not be.
-Which of the two is used for n rows is fixed by n and the level: the smaller one if one row in 25 is of each
-kind (``choose_difference_bound``). Groups have the bound by betting.
+Bounds on D, for everything else. By betting: (1 + d) / 2 is a loss in [0, 1] of mean (1 + D) / 2
+(``betting``). By Clopper-Pearson, for rows: D = P(only first wrong) - P(only second wrong), at most an upper
+bound on the one minus a lower bound on the other, each at half the level: the two counts are not independent,
+and need not be. Which of the two is used for n rows is fixed by n and the level: the one that is smaller if
+one row in 25 is of each kind (``choose_difference_bound``). Groups use the bound by betting.
 
 Comparison of two learners on the same splits: the corrected resampled t-test.
 
 Scores of different splits are not independent, since their training sets overlap; the plain t-test on their
 differences finds differences where there are none. Nadeau and Bengio (Inference for the Generalization Error,
-Machine Learning 52, 2003) replace 1 / J in its variance by 1 / J + n_score / n_train. It is a heuristic with
-about the right level, not a proof; it presumes splits of about equal sizes.
+Machine Learning 52, 2003) replace 1 / J in its variance by 1 / J + n_score / n_train. This is a heuristic
+with about the right level, not a proof; it assumes splits of about equal size.
 """
 
 from functools import lru_cache
@@ -39,17 +39,17 @@ from ckcv_ray.core.bounds.binomial import clopper_pearson
 
 TYPICAL_DIFFERENCES = (*[0.0] * 12, 1.0, *[0.0] * 11, -1.0)
 SIGN, COUNTS, BETTING = "sign", "clopper_pearson", "betting"
-MAX_EXPECTED = 100_000  # units that a proof may be expected to take; more are not searched
+MAX_EXPECTED = 100_000  # largest number of units considered when a proof is forecast
 Differences = NDArray[np.float64]
 
 
 class Judgement(NamedTuple):
     """What is proven of two classifiers."""
 
-    better: bool  # whether the first is proven better, or with a margin not worse by more than it
-    worse: bool  # whether it is proven worse, or with a margin worse by more than it
+    better: bool  # whether the first is proven better, or with a margin not worse by more than the margin
+    worse: bool  # whether it is proven worse, or with a margin worse by more than the margin
     method: str  # "sign", "clopper_pearson" or "betting"
-    low: float | None = None  # lower bound on D at the level delta / 2; None by the sign test
+    low: float | None = None  # lower bound on D at the level delta / 2; None with the sign test
     high: float | None = None  # upper bound, likewise
 
 
@@ -60,9 +60,9 @@ def judge_differences(
 
     Args:
         differences: of each unit, in [-1, 1], in an order drawn independently of everything else, (units,).
-        delta: probability that any of the two statements is proven and false.
-        margin: by how much more often the first may err; None for none.
-        has_losses: whether units have losses, as groups do, and are not right or wrong.
+        delta: probability that either of the two statements is proven and false.
+        margin: by how much more often the first may err; None for no margin.
+        has_losses: whether units have losses, as groups do, instead of being right or wrong.
     """
     if margin is None and not has_losses:
         better, worse = (bool(compute_sign_p(sign * differences) <= delta / 2) for sign in (1, -1))
@@ -76,7 +76,7 @@ def judge_differences(
 
 
 def compute_sign_p(differences: Differences) -> float:
-    """Return P(Bin(b + c, 1/2) >= b): b of the differences are below 0 and c above; 1 if none is below."""
+    """Return P(Bin(b + c, 1/2) >= b), with b of the differences below 0 and c above; 1 if none is below."""
     below, above = int(np.sum(differences < 0)), int(np.sum(differences > 0))
     return float(scipy.special.betainc(below, above + 1.0, 0.5)) if below else 1.0
 
@@ -92,7 +92,7 @@ def bound_difference(differences: Differences, level: float, method: str, drawn:
     if method == BETTING:
         return 2 * bound_losses((1 + differences) / 2, level, drawn=drawn) - 1
     n, below, above = len(differences), np.sum(differences < 0), np.sum(differences > 0)
-    least = 1 - clopper_pearson(int(n - below), n, level / 2)  # a lower bound on what only the second errs
+    least = 1 - clopper_pearson(int(n - below), n, level / 2)  # lower bound on how often only the second errs
     return float(clopper_pearson(int(above), n, level / 2) - least)
 
 
@@ -107,13 +107,13 @@ def choose_difference_bound(n: int, level: float) -> str:
 def expect_units(
     differences: Differences, delta: float, margin: float | None, has_losses: bool = False
 ) -> int | None:
-    """Return about how many units would prove "better", if more came like these; None if no number would.
+    """Return about how many units like these would prove "better"; None if no number would.
 
     Args:
         differences, delta, margin, has_losses: see ``judge_differences``.
 
     Returns:
-        The least number found, more than there are and at most ``MAX_EXPECTED``.
+        The smallest number found, more than there are now and at most ``MAX_EXPECTED``.
     """
 
     def suffices(n: int) -> bool:
@@ -152,7 +152,7 @@ def compare_scores(first: ArrayLike, second: ArrayLike, scored_per_trained: floa
 
     Args:
         first, second: scores of the two learners.
-        scored_per_trained: rows that a split scores, for each row that it fits on.
+        scored_per_trained: rows that a split scores per row that it fits on.
     """
     differences = np.asarray(first, dtype=np.float64) - np.asarray(second, dtype=np.float64)
     count, mean = len(differences), float(differences.mean())

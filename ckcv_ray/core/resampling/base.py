@@ -1,6 +1,6 @@
 """What a resampling is: fold sizes for a number of units, and the index sets of numbered splits.
 
-What is divided are units: rows, or groups if the task has any. Each split is drawn by a key of its own, so
+What is divided are units: rows, or groups if the task has any. Each split is drawn with a key of its own, so
 that any worker can draw it again. It has a training set, a select set and an estimate set, of which the last
 two may be empty. A certification selects on one and estimates on the other; where nothing is certified, the
 select set is empty, and what is fitted on ``train`` is scored on ``estimate``.
@@ -38,7 +38,7 @@ class Split(NamedTuple):
     """Ascending numbers of units; ``select`` or ``estimate`` may be empty.
 
     No unit is in two of the sets, unless a resampling measures how well a model does on what it was fitted
-    on. In ``train`` or ``estimate`` it may be several times, where units are drawn with replacement.
+    on. Where units are drawn with replacement, one may be in ``train`` or ``estimate`` several times.
     """
 
     train: Index
@@ -47,7 +47,7 @@ class Split(NamedTuple):
 
     @classmethod
     def score(cls, n: int, units: Index) -> Self:
-        """Return the split that scores some of n units, and fits on all others."""
+        """Return the split that scores some of n units and fits on all others."""
         units = np.sort(units)
         return cls(np.setdiff1d(np.arange(n), units), EMPTY, units)
 
@@ -60,12 +60,12 @@ class Strata(NamedTuple):
     """What is divided.
 
     Attributes:
-        n: number of rows, of groups, or of different values in a column that divides the rows.
-        strata: the class number of each row, (n,); None if classes have no part in it, or with groups.
+        n: number of rows, of groups, or of distinct values in a column that divides the rows.
+        strata: the class number of each row, (n,); None if classes play no part, or with groups.
         class_rows: the number of rows of each class in each group, (n, n_classes); None without groups, or if
-            classes have no part in it.
-        values: those of the column, ascending, (n,): numbers, or dates in milliseconds since 1970.
-        kind: of the column: "number", "date" or "category".
+            classes play no part.
+        values: values of the column, ascending, (n,): numbers, or dates in milliseconds since 1970.
+        kind: kind of the column: "number", "date" or "category".
     """
 
     n: int
@@ -86,7 +86,7 @@ class FoldSize(NamedTuple):
     Attributes:
         k_first, k_last: the smallest and the largest of the values requested; 0 where k is not varied.
         n_select: number of units in an estimate set, and in a select set unless that is empty.
-        n_train: number of units in a training set; where sets differ in size, both are of the first split.
+        n_train: number of units in a training set; where sets differ in size, both are for the first split.
         n_splits: number of splits computed.
     """
 
@@ -110,8 +110,8 @@ class Term(NamedTuple):
     """One term of an estimate that combines splits.
 
     Attributes:
-        factor: what the mean over the splits is multiplied by.
-        splits: which splits it is the mean over, (n_splits,).
+        factor: what the mean over its splits is multiplied by.
+        splits: which splits the mean is over, (n_splits,).
     """
 
     factor: float
@@ -121,22 +121,22 @@ class Term(NamedTuple):
 class Resampling(HasOptions, ABC):
     """A way to divide units: a frozen dataclass, part of a study.
 
-    A new one has ``count_splits`` and ``split``, and states what differs from this class.
+    A new one defines ``count_splits`` and ``split``, and states what differs from this class.
 
     Attributes:
         name: its name in files, and the first word of its text.
         in_text, separator: the fields whose values may follow in its text, as in repeated_kfold:10x5, and
             what separates them.
-        selects: whether its splits have a select set, for a certification; else they are scored alone.
+        selects: whether its splits have a select set, for a certification; otherwise they are only scored.
         k: numbers of folds requested, ascending; None for 3 .. n, "auto" for those that suit the number of
             units, and empty where they are not varied.
-        inner: the resampling inside each training set, in which settings are selected; None without one.
+        inner: the resampling inside each training set, in which settings are selected; None if there is none.
         column: the column of the table whose values are divided, each with its rows; None for rows or groups.
         names_rows: whether its splits are of the rows of one table, which groups cannot replace.
         undrawn: why the units that a split scores are not drawn at random by the seed; "" if they are.
-        corrected: whether ``correct`` adds something to an estimate, for which scores have one more sum: what
-            they would be without information, if targets had nothing to do with outputs.
-        note: a sentence on how its figures are to be read; "" if there is nothing to say.
+        corrected: whether ``correct`` adds something to an estimate; scores then have one more sum: what they
+            would be without information, if targets had nothing to do with outputs.
+        note: a sentence on how to read its figures; "" if there is nothing to say.
     """
 
     name: ClassVar[str]
@@ -153,7 +153,7 @@ class Resampling(HasOptions, ABC):
     column: str | None = None
 
     def __str__(self) -> str:
-        """Return it as text such as kfold:10, without what has no place there."""
+        """Return it as text such as kfold:10, without fields that do not belong there."""
         usual = {("gap", 0), ("remainder", "spread")}
         said = [value for name in self.in_text if (name, value := getattr(self, name)) not in usual]
         parts = [f"{value:g}" if isinstance(value, float) else str(value) for value in said]
@@ -161,7 +161,7 @@ class Resampling(HasOptions, ABC):
 
     @abstractmethod
     def count_splits(self, n: int) -> int:
-        """Return the number of splits of n units, of all fold sizes together.
+        """Return the number of splits of n units, over all fold sizes.
 
         Raises:
             InputError: n units cannot be divided in this way.
@@ -169,36 +169,36 @@ class Resampling(HasOptions, ABC):
 
     @abstractmethod
     def split(self, units: Strata, size: FoldSize, number: int, draws: Draws) -> Split:
-        """Return split ``number``, 0 .. ``size.n_splits`` - 1; it depends on nothing but the arguments."""
+        """Return split ``number``, 0 .. ``size.n_splits`` - 1; it depends only on the arguments."""
 
     def fold_sizes(self, n: int) -> tuple[FoldSize, ...]:
         """Return the distinct fold sizes of n units, the largest (smallest k) first.
 
-        Unless overridden there is one, with the sets of the first split of seed 0.
+        Unless overridden, there is one, with set sizes taken from the first split under seed 0.
         """
         size = FoldSize(0, 0, 0, 0, self.count_splits(n))
         first = self.split(Strata(n, np.zeros(n, np.intp)), size, 0, Draws(0))
         return (size._replace(n_select=len(first.estimate), n_train=len(first.train)),)
 
     def terms(self, splits: Index) -> tuple[Term, ...]:
-        """Return the means over splits whose weighted sum is the estimate: one, of all splits.
+        """Return the means over splits whose weighted sum is the estimate: here one, over all splits.
 
-        Where there are several, the first is of the splits that are shown one by one.
+        Where there are several, the first is over the splits that are shown one by one.
         """
         return (Term(1.0, np.ones(len(splits), np.bool_)),)
 
     def correct(self, means: Sequence[float], no_information: float) -> float:
-        """Return what is added to the weighted sum of the means of losses, one for each term: nothing.
+        """Return what is added to the weighted sum of the mean losses of the terms: here nothing.
 
         Args:
-            means: of each term.
-            no_information: the score without information on the splits of the last term.
+            means: the mean loss of each term.
+            no_information: the score without information, on the splits of the last term.
         """
         return 0.0
 
     @property
     def combined(self) -> bool:
-        """Whether an estimate has several terms, so that it has no deviation over splits."""
+        """Whether an estimate has several terms, and so no standard deviation over splits."""
         return len(self.terms(np.empty(0, np.intp))) > 1
 
     @property
@@ -208,21 +208,21 @@ class Resampling(HasOptions, ABC):
 
     @property
     def in_order(self) -> bool:
-        """Whether it takes rows in the order of the table as their order in time."""
+        """Whether it takes the order of rows in the table as their order in time."""
         return False
 
     @property
     def stratifies_groups(self) -> bool:
-        """Whether it can give parts similar shares of every class with groups kept whole."""
+        """Whether it can give parts similar shares of every class while keeping groups whole."""
         return False
 
     @property
     def no_bound(self) -> str:
         """Why a split's score has no bound on new rows; "" if the seed draws the rows that each split scores.
 
-        Drawn means: whatever the rows hold and in whatever order they stand, each set of as many rows is as
-        likely to be scored, and a row at most once. Given the rows fitted on, those scored are then
-        independent of them, also in a sorted table. A resampling that does not declare it has no bounds.
+        Drawn means: whatever the rows hold and in whatever order they stand, each set of that many rows is
+        equally likely to be scored, and a row at most once. Given the rows fitted on, those scored are then
+        independent of them, also in a sorted table. A resampling that does not declare this has no bounds.
         """
         return FIXED_BY_CLASS if self.stratify else BY_COLUMN if self.column else self.undrawn
 
@@ -231,7 +231,7 @@ check_n_splits = partial(integer, least=1, most=MAX_SPLITS)
 
 
 def arrange(units: Strata, stratify: bool, rng: np.random.Generator) -> Index:
-    """Return the units in random order; if stratified, class by class."""
+    """Return the units in random order; if stratified, grouped by class."""
     order: Index = rng.permutation(units.n)
     if stratify:
         assert units.strata is not None
@@ -241,11 +241,11 @@ def arrange(units: Strata, stratify: bool, rng: np.random.Generator) -> Index:
 
 @dataclass(frozen=True, eq=False)
 class Splits(Resampling):
-    """Splits that somebody else has made, such as a splitter object of scikit-learn.
+    """Splits made elsewhere, for example by a splitter object of scikit-learn.
 
     Attributes:
         sets: the splits.
-        digest: SHA-256 of the sets, which is their part of a procedure's identity.
+        digest: SHA-256 of the sets, by which they are part of a procedure's identity.
     """
 
     name: ClassVar[str] = "given"
@@ -257,7 +257,7 @@ class Splits(Resampling):
 
     @classmethod
     def of(cls, pairs: Iterable[tuple[ArrayLike, ArrayLike]], n: int) -> Self:
-        """Take pairs of rows to fit and rows to score, of n rows.
+        """Take pairs of rows to fit and rows to score, out of n rows.
 
         Raises:
             InputError: there are none, a number is no row, or a split does not fit on some and score others.
@@ -289,10 +289,10 @@ class Splits(Resampling):
 
 
 def take_splits(resampling: object, X: object, y: ArrayLike, groups: ArrayLike | None) -> Splits | None:
-    """Return the splits of a splitter, or of pairs of rows; None if the resampling is neither.
+    """Return the splits of a splitter, or of pairs of rows; None for None, text or a ``Resampling``.
 
     Raises:
-        InputError: it is something else, or the splitter raises.
+        InputError: it is anything else, or the splitter raises.
     """
     if resampling is None or isinstance(resampling, str | Resampling):
         return None
@@ -303,7 +303,7 @@ def take_splits(resampling: object, X: object, y: ArrayLike, groups: ArrayLike |
         )
     except InputError:
         raise
-    except Exception as error:  # of any kind: it is code of the user's
+    except Exception as error:  # of any kind: it is the user's code
         raise InputError(
             f"resampling={quote(resampling)}: expected text such as 'kfold:10', a splitter such as "
             f"KFold(10), or pairs of rows to fit and rows to score ({type(error).__name__}: {error})"

@@ -3,7 +3,7 @@
 Complete k-fold cross validation draws, for each k, disjoint sets MS (select) and EE (estimate) of
 m = floor(n / k) rows each, and trains on the other n - 2m (TR). There are n! / ((n - 2m)! m! m!) such
 splits. If that is no more than the number requested, all are used, in lexicographic order; otherwise
-they are drawn at random, each from its own seed, so that any worker can redraw any split.
+they are drawn at random, each with its own key, so that any worker can redraw any split.
 
 ``Rotation`` is the conventional k-fold cross validation with which Algorithm 1 is compared.
 
@@ -25,10 +25,10 @@ from ckcv_ray.validation import folds
 
 MIN_K = 3
 AUTO = "auto"
-MAX_UNITS_OF_ALL = 1300  # up to which auto takes every k
-MIN_BOUND = 0.05  # auto takes no k whose proven bound could not be below it
-USUAL_K = 10  # which auto always takes
-MOST_COUNTED = 12  # units of a set, with more of which there are over 3**12 * 2**12 > MAX_SPLITS splits
+MAX_UNITS_OF_ALL = 1300  # auto takes every k up to this many units
+MIN_BOUND = 0.05  # auto takes no k whose proven bound could not be below this
+USUAL_K = 10  # auto always takes this one
+MOST_COUNTED = 12  # units of a set; with more there are over 3**12 * 2**12 > MAX_SPLITS splits
 
 
 def check_folds(name: str, k: tuple[int, ...], n: int, unit: str = "row") -> None:
@@ -65,12 +65,12 @@ class CertifiableFolds(Resampling):
     )
 
     def canonical(self, n: int, settings: int, delta: float, unit: str = "row") -> Self:
-        """Return the canonical form for n units: with the numbers of folds, None if it is every one of them.
+        """Return the canonical form for n units: with the numbers of folds, or None for every one of them.
 
-        "auto" stands for those that suit n units. Many units have too many fold sizes to compare: then they
-        are 3, 4, 5, ... 20 and from there in steps of a tenth, up to the largest for which delta, divided
-        among the settings, still gives a bound of 5 % on a set without errors, and at least 10. Labels have
-        no part in it.
+        "auto" stands for those that suit n units. Many units have too many fold sizes to compare: then the
+        numbers of folds are 3, 4, 5, ... 20 and from there grow in steps of a tenth, up to the largest for
+        which delta, divided among the settings, still gives a bound of 5 % on a set without errors, or 10 if
+        that is larger. Labels play no part.
 
         Args:
             n: number of units, at least 3.
@@ -91,7 +91,7 @@ class CertifiableFolds(Resampling):
         return replace(self, k=None) if self.k == tuple(range(MIN_K, n + 1)) else self
 
     def count_splits(self, n: int) -> int:
-        """Return the number of splits of all fold sizes."""
+        """Return the number of splits over all fold sizes."""
         return sum(size.n_splits for size in self.fold_sizes(n))
 
 
@@ -100,7 +100,7 @@ class Complete(CertifiableFolds):
     """Complete k-fold cross validation: random splits for each k, as in the paper's Algorithm 1.
 
     Attributes:
-        n_splits: number of splits for each k (l_MC in the paper); all splits if there are fewer.
+        n_splits: number of splits for each k (l_MC in the paper); if there are fewer, all are used.
     """
 
     name: ClassVar[str] = "complete"
@@ -119,7 +119,7 @@ class Complete(CertifiableFolds):
         )
 
     def split(self, units: Strata, size: FoldSize, number: int, draws: Draws) -> Split:
-        """Return a split, drawn by the key (floor(n / k), number) unless all are used."""
+        """Return a split, drawn with the key (floor(n / k), number) unless all are used."""
         n, m = units.n, size.n_select
         if _count_every_split(n, m) > self.n_splits:
             order = draws.at(m, number).make_generator().permutation(n)
@@ -146,7 +146,7 @@ class Rotation(CertifiableFolds):
         return tuple(FoldSize(k, k, n // k, n - 2 * (n // k), k) for k in self.k or range(MIN_K, n + 1))
 
     def split(self, units: Strata, size: FoldSize, number: int, draws: Draws) -> Split:
-        """Return a split of the shuffle that is drawn by the key (k, 0, 4)."""
+        """Return a split of the shuffle that is drawn with the key (k, 0, 4)."""
         m, order = size.n_select, draws.at(size.k, 0, 4).make_generator().permutation(units.n)
         first, second = (number * m, (number + 1) % size.k * m)
         select, estimate = np.sort(order[first : first + m]), np.sort(order[second : second + m])
@@ -169,5 +169,5 @@ def _list_every_k(n: int) -> list[int]:
 
 
 def _count_every_split(n: int, m: int) -> int:
-    """Return how many splits there are; above ``MAX_SPLITS`` any number that is."""
+    """Return how many splits there are; if more than ``MAX_SPLITS``, any number above it."""
     return comb(n, m) * comb(n - m, m) if m <= MOST_COUNTED else MAX_SPLITS + 1

@@ -1,4 +1,4 @@
-"""Resamplings whose splits are drawn apart from each other: a share of the rows, or with replacement."""
+"""Resamplings whose splits are drawn independently: a share of the rows, or with replacement."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ class Sample(Resampling):
         """Return how many of n units each split scores.
 
         Raises:
-            InputError: none of them, or all.
+            InputError: a split would score no unit, or all.
         """
         count = ceil(self.share * n - 1e-9)
         if not 0 < count < n:
@@ -44,7 +44,7 @@ class Sample(Resampling):
         return count
 
     def split(self, units: Strata, size: FoldSize, number: int, draws: Draws) -> Split:
-        """Return a split; if stratified, the rows to score are taken evenly from them class by class."""
+        """Return a split; if stratified, the rows to score are spread evenly over rows grouped by class."""
         order = base.arrange(units, self.stratify, draws.make_generator(number))
         count = self.count_scored(units.n)
         if not self.stratify:
@@ -57,10 +57,10 @@ class Sample(Resampling):
 class SingleSplit(Sample):
     """One split: a share of the rows, rounded up, is scored.
 
-    Its name is that of no certification: ``Holdout`` keeps rows from the selection, and makes a claim.
+    Despite its name it is not a certification: ``Holdout`` keeps rows from the selection, and makes a claim.
 
     Attributes:
-        share: of the rows to score, in (0, 1).
+        share: share of the rows to score, in (0, 1).
         stratify: whether each part gets the same share of every class.
     """
 
@@ -78,7 +78,7 @@ class Subsampling(Sample):
 
     Attributes:
         times: number of splits.
-        share, stratify: as of ``SingleSplit``.
+        share, stratify: as for ``SingleSplit``.
     """
 
     name: ClassVar[str] = "subsampling"
@@ -93,7 +93,7 @@ class Subsampling(Sample):
 class Bootstrap(Resampling):
     """n rows drawn with replacement are fitted on, and those that were not drawn are scored (out of bag).
 
-    Every row is as likely not to be drawn.
+    Every row is equally likely not to be drawn.
 
     Attributes:
         times: number of splits.
@@ -110,7 +110,7 @@ class Bootstrap(Resampling):
         return self.times
 
     def split(self, units: Strata, size: FoldSize, number: int, draws: Draws) -> Split:
-        """Return a split; should every row be drawn, it is drawn again."""
+        """Return a split; should all rows be drawn, it is drawn again."""
         rng = draws.make_generator(number)
         while len(np.unique(drawn := rng.integers(units.n, size=units.n))) == units.n:
             pass
@@ -123,7 +123,7 @@ class Bootstrap632(Bootstrap):
 
     The first ``times`` splits are those of ``Bootstrap``; the last fits on all rows and scores them.
 
-    The pooled figure is that of the paper; the mean takes the mean over draws of the rows not drawn.
+    The pooled figure is the paper's; the mean figure averages, over draws, the score of the rows not drawn.
 
     Reference: Efron, Estimating the error rate of a prediction rule: improvement on cross-validation, Journal
     of the American Statistical Association 78 (1983), 316-331.
@@ -152,7 +152,7 @@ class Bootstrap632(Bootstrap):
         return Split(every, EMPTY, every)
 
     def terms(self, splits: Index) -> tuple[Term, ...]:
-        """Return the terms of the estimate, first of the rows not drawn."""
+        """Return the terms of the estimate, first that of the rows not drawn."""
         drawn = np.asarray(splits < self.times)
         return Term(OUT_OF_BAG, drawn), Term(APPARENT, ~drawn)
 
@@ -161,10 +161,10 @@ class Bootstrap632(Bootstrap):
 class Bootstrap632Plus(Bootstrap632):
     """The .632+ estimate: .632 corrected by how far a model overfits, relative to what can be learned.
 
-    With err the apparent score, gamma that of the same model if targets had nothing to do with what it
+    Let err be the apparent score, gamma that of the same model if targets had nothing to do with what it
     predicts, Err1 the score of the rows not drawn, all of them losses, and Err1' the smaller of Err1 and
-    gamma, the relative overfitting rate is R = (Err1' - err) / (gamma - err), or 0 unless Err1' and gamma
-    exceed err. To the .632 estimate is added (Err1' - err) * .368 * .632 R / (1 - .368 R). Splits are those
+    gamma. The relative overfitting rate is R = (Err1' - err) / (gamma - err), or 0 unless Err1' and gamma
+    exceed err. (Err1' - err) * .368 * .632 R / (1 - .368 R) is added to the .632 estimate. Splits are those
     of ``Bootstrap632``.
 
     Reference: Efron, Tibshirani, Improvements on cross-validation: the .632+ bootstrap method, Journal of the
@@ -196,7 +196,7 @@ class Bootstrap632Plus(Bootstrap632):
 
 @dataclass(frozen=True)
 class OptimismBootstrap(Bootstrap):
-    """The apparent score, corrected by how much better a draw's model scores its own rows than all rows.
+    """The apparent score, corrected by how much better a draw's model scores on its own rows than on all.
 
     The first ``times`` splits fit on the draws of ``Bootstrap`` and score all rows, the next ``times`` fit on
     the same draws and score the rows drawn, and the last fits on all rows and scores them.
@@ -230,6 +230,6 @@ class OptimismBootstrap(Bootstrap):
         return Split(drawn, EMPTY, drawn if part else every)
 
     def terms(self, splits: Index) -> tuple[Term, ...]:
-        """Return the terms of the estimate, first of the models of the draws on all rows."""
+        """Return the terms of the estimate, first that of the draws' models on all rows."""
         parts = splits // self.times
         return Term(1.0, parts == 0), Term(1.0, parts == 2), Term(-1.0, parts == 1)

@@ -1,6 +1,6 @@
 """Resamplings whose splits take turns: folds, single rows that are left out, and folds inside folds.
 
-Here is also what text names: any resampling, and two that are made of others.
+This module also parses the names of all resamplings, including two that are composed of others.
 """
 
 from collections.abc import Callable
@@ -30,7 +30,7 @@ from ckcv_ray.validation import (
 )
 
 MAX_NESTED = 10_000
-MAX_EMPTY = 3.0  # folds expected to be empty, up to which folds are drawn until none is
+MAX_EMPTY = 3.0  # most empty folds expected for which folds are drawn again until none is empty
 
 
 @dataclass(frozen=True)
@@ -54,13 +54,13 @@ class Folds(Resampling):
 class KFold(Folds):
     """Rows are shuffled once and cut into k folds, which take turns to be scored.
 
-    Folds in the order of the table are those of a splitter of scikit-learn: see ``Splits``.
+    For folds in the order of the table, use a splitter of scikit-learn: see ``Splits``.
 
     Attributes:
-        remainder: of n by the number of folds: one row more in each of the first folds ("spread"), or all of
-            it in the last ("last").
-        stratify: whether rows are dealt to the folds class by class: in each the rows of a class differ by
-            one at most. Groups are dealt whole, as by ``deal_groups``.
+        remainder: where the rows left over by n / folds go: one more in each of the first folds ("spread"),
+            or all in the last ("last").
+        stratify: whether rows are dealt to the folds class by class: folds differ by at most one row in each
+            class. Groups are dealt whole, by ``deal_groups``.
     """
 
     name: ClassVar[str] = "kfold"
@@ -94,11 +94,11 @@ class KFold(Folds):
 
 @dataclass(frozen=True)
 class RepeatedKFold(Folds):
-    """k-fold cross validation repeated with another shuffle.
+    """k-fold cross validation, repeated with other shuffles.
 
     Attributes:
         repeats: number of shuffles.
-        stratify: as of ``KFold``.
+        stratify: as for ``KFold``.
     """
 
     name: ClassVar[str] = "repeated_kfold"
@@ -111,20 +111,20 @@ class RepeatedKFold(Folds):
     stratify: bool = option(False, base.STRATIFY)
 
     def count_splits(self, n: int) -> int:
-        """Return folds times repeats."""
+        """Return ``folds`` times ``repeats``."""
         return super().count_splits(n) * self.repeats
 
     def split(self, units: Strata, size: FoldSize, number: int, draws: Draws) -> Split:
-        """Return a split; those of one shuffle follow each other."""
+        """Return a split; those of one shuffle are consecutive."""
         repeat, fold = divmod(number, self.folds)
         return KFold(self.folds, stratify=self.stratify).split(units, size, fold, draws.inside(repeat))
 
 
 class DrawnFolds(Folds):
-    """The number of its fold is drawn for each row, as by ``sample(1:k, n, replace = TRUE)`` in R.
+    """Each row's fold number is drawn at random, as by ``sample(1:k, n, replace = TRUE)`` in R.
 
     Folds differ in size at random, and each row is scored once. Numbers are drawn again while a fold is
-    empty. Classes have no part in it: a fold may leave too few rows of a class to learn from, which is then
+    empty. Classes play no part: a fold may leave too few rows of a class to learn from, which is then
     recorded as a failure.
     """
 
@@ -150,7 +150,7 @@ class DrawnFolds(Folds):
 
 
 def read_gap(name: str, value: object) -> float | str:
-    """Return a number from 0 on, or a time such as 30d or 12h as it is written."""
+    """Return a number of at least 0, or a time such as 30d or 12h, kept as text."""
     if isinstance(value, str) and value[-1:].isalpha():
         parse_seconds(name, value)
         return value
@@ -165,13 +165,13 @@ def read_gap(name: str, value: object) -> float | str:
 class ForwardSplits(Resampling):
     """Blocks of later rows, each scored by what is fitted on all rows before it, as by TimeSeriesSplit.
 
-    The last rows are scored, in ``times`` blocks of floor(n / (times + 1)) rows. Of groups, which are divided
-    whole, the rows must follow each other. With a column these are not rows, but its n different times.
+    The last rows are scored, in ``times`` blocks of floor(n / (times + 1)) rows. Groups are kept whole, and
+    the rows of a group must be consecutive. With a column, its n distinct times are divided instead of rows.
 
     Attributes:
         times: number of blocks that are scored.
-        gap: how long before a block nothing is fitted on: a number of rows, or with a column a number in its
-            unit, or of dates such as "30d".
+        gap: how much before each block is not fitted on: a number of rows, or with a column a number in its
+            unit, or for dates a time such as "30d".
         column: name of the column of times; None for the order of the table.
     """
 
@@ -205,7 +205,7 @@ class ForwardSplits(Resampling):
         return self.fold_sizes(n)[0].n_splits
 
     def fold_sizes(self, n: int) -> tuple[FoldSize, ...]:
-        """Return the only fold size, with the training set of the last split, the largest."""
+        """Return the only fold size, with the training set of the last split, which is the largest."""
         block, skipped = n // (self.times + 1), int(self.gap) if self.column is None else 0
         if not block or n - self.times * block <= skipped:
             raise InputError(
@@ -246,15 +246,15 @@ class LeaveOneOut(Resampling):
 
 @dataclass(frozen=True)
 class ColumnFolds(LeaveOneOut):
-    """Folds that a column names, each scored by what is fitted on all others, as by PredefinedSplit.
+    """Folds given by a column, each scored by what is fitted on all others, as by PredefinedSplit.
 
     Attributes:
-        column: its name.
+        column: name of the column.
     """
 
     name: ClassVar[str] = "column"
     in_text: ClassVar[tuple[str, ...]] = ("column",)
-    separator: ClassVar[str] = "\n"  # names may hold any other sign
+    separator: ClassVar[str] = "\n"  # names may contain any other character
 
     column: str | None = option("fold", text, "Column that names the fold of each row.")
 
@@ -280,7 +280,7 @@ def _check_drawn(name: str, part: Any) -> Resampling:
 
 @dataclass(frozen=True)
 class NestedSplits(Resampling):
-    """A resampling with another inside each of its training sets, in which settings are selected.
+    """A resampling with another one inside each of its training sets, on which settings are selected.
 
     Attributes:
         outer: divides all rows.
@@ -299,17 +299,17 @@ class NestedSplits(Resampling):
 
     @property
     def stratifies_groups(self) -> bool:
-        """Whether the parts that give each part the same share of every class can do so with groups."""
+        """Whether the parts that stratify by class can do so with groups."""
         return all(part.stratifies_groups for part in (self.outer, self.inner) if part.stratify)
 
     @property
     def in_order(self) -> bool:
-        """Whether either part takes rows in the order of the table as their order in time."""
+        """Whether either part takes the order of rows in the table as their order in time."""
         return self.outer.in_order or self.inner.in_order
 
     @property
     def no_bound(self) -> str:
-        """Return why the outer splits have no bound; those inside only select."""
+        """Return why the outer splits have no bound; the inner ones only select."""
         return self.outer.no_bound
 
     def count_splits(self, n: int) -> int:
@@ -329,10 +329,10 @@ def deal_groups(class_rows: bytes, order: bytes, folds: int) -> Index:
 
     Groups are dealt one by one, those whose classes differ most in number first, each to the fold that makes
     the shares of the classes vary least over folds: the least mean over classes of the standard deviation. Of
-    equal folds that with the fewest rows is taken, then the first. So no fold is empty if there are as many
-    groups. Every fold asks for the same, so the last results are kept.
+    equal folds, the one with the fewest rows is taken, then the first. So no fold is empty if there are as
+    many groups as folds. All folds ask for the same result, so the last results are cached.
 
-    Source: scikit-learn's StratifiedGroupKFold, whose ties are within 1e-5; counts make these exact.
+    Source: scikit-learn's StratifiedGroupKFold, where ties are within 1e-5; here counts make them exact.
 
     Args:
         class_rows: number of rows of each class in each group, the bytes of (n_groups, n_classes).
@@ -348,7 +348,7 @@ def deal_groups(class_rows: bytes, order: bytes, folds: int) -> Index:
     fold = np.empty(len(drawn), np.intp)
     for group in drawn[np.argsort(-spread[drawn], kind="stable")]:
         added = rows[group]
-        squares = (held**2).sum(axis=0) + 2 * held * added + added**2  # over folds, were it in each of them
+        squares = (held**2).sum(axis=0) + 2 * held * added + added**2  # for each fold, if it were dealt there
         variances = folds * squares - (held.sum(axis=0) + added) ** 2
         deviation = (np.sqrt(variances) / n_rows).mean(axis=1)
         fold[group] = best = np.lexsort((held.sum(axis=1), deviation))[0]
@@ -380,7 +380,7 @@ RESAMPLINGS: dict[str, Any] = {
     )
 }
 CERTIFIABLE = {name: kind for name, kind in RESAMPLINGS.items() if kind.selects}
-NESTED: dict[str, tuple[Callable[..., NestedSplits], int]] = {  # with how many numbers may follow the name
+NESTED: dict[str, tuple[Callable[..., NestedSplits], int]] = {  # and how many numbers may follow the name
     "nested_halves": (lambda k=5: NestedSplits(KFold(k), drawn.SingleSplit(0.5)), 1),
     "nested": (lambda outer=5, inner=5: NestedSplits(KFold(outer), KFold(inner)), 2),
 }
@@ -404,7 +404,7 @@ def parse_resampling(text: str) -> Resampling:
     """Return the resampling that text such as kfold:10 names; values that are left out have defaults.
 
     Raises:
-        InputError: it names none, or a value is out of range.
+        InputError: the text names no resampling, or a value is out of range.
     """
     name, _, rest = text.strip().partition(":") if isinstance(text, str) else ("", "", "")
     kind: Any = RESAMPLINGS.get(name)
@@ -417,7 +417,7 @@ def parse_resampling(text: str) -> Resampling:
             return cast(Resampling, make(*(read(word) for read, word in zip(reads, words, strict=False))))
     except InputError as error:
         raise InputError(f"resampling={quote(text)}: {error}") from None
-    except ValueError:  # of a word that is no number
+    except ValueError:  # a word is not a number
         pass
     raise InputError(
         f"resampling={quote(text)} is not known: expected {FORMS}; with a certification "
@@ -426,10 +426,10 @@ def parse_resampling(text: str) -> Resampling:
 
 
 def add_strata(resampling: Resampling) -> Resampling:
-    """Return a resampling that gives each part the same share of every class.
+    """Return the form of a resampling that gives each part the same share of every class.
 
     Raises:
-        InputError: there is no such form of it.
+        InputError: there is no such form.
     """
     if isinstance(resampling, NestedSplits):
         return NestedSplits(add_strata(resampling.outer), add_strata(resampling.inner))
