@@ -1,11 +1,11 @@
-"""What rows that nothing used prove of a winner against another learner of the study, or against constants.
+"""What previously unused rows prove of a winner against another learner of the study, or against constants.
 
 The other learner is represented by one model, at the learner's own best setting and number of folds by the
 criterion of the study, fitted on all rows that were not held out: what would be used had the learner been the
-only one. Its setting is chosen by the learning rows alone, so given these both classifiers are fixed, and the
-rows held out are as many independent comparisons: of rows a sign test, with Clopper-Pearson's bound on the
-share that the winner loses of the rows on which one of the two alone is wrong; else a bet on (1 + x) / 2, x
-being the loss of the winner less that of the other one. What is claimed is a share of wins in either case.
+only one. Its setting is chosen by the learning rows alone, so given these both classifiers are fixed, and
+each held-out row is an independent comparison. For rows this is a sign test, with Clopper-Pearson's bound on
+the share that the winner loses of the rows on which only one of the two is wrong; otherwise a bet on
+(1 + x) / 2, x being the winner's loss minus the other's. Either way, what is claimed is a share of wins.
 
 A constant is a classifier too, and a bound on the error is quoted only if the rule is proven better than
 every constant, at the delta of the bound (docs/theory/bounds.md, "Better than a constant").
@@ -43,9 +43,9 @@ class PairedCounts(NamedTuple):
     """Two classifiers on the same held-out rows.
 
     Attributes:
-        won, lost: rows that the other one alone has wrong, and those that the winner alone has.
-        differences: of each unit the share of its rows that the winner has wrong, less that of the other one,
-            in the order of the draw, (units,); of numbers clipped errors instead.
+        won, lost: rows that only the other one gets wrong, and those that only the winner does.
+        differences: for each unit the share of its rows that the winner gets wrong, minus that of the other
+            one, in the order of the draw, (units,); for numbers, clipped errors instead.
         shares: what each unit counts for, in [0, 1], (units,); None if all count the same.
     """
 
@@ -55,7 +55,7 @@ class PairedCounts(NamedTuple):
     shares: Values | None = None
 
     def bound(self, held: HeldOutPredictions, delta: float) -> float:
-        """Return the upper bound on the share of losses of the rows held out."""
+        """Return the upper bound on the share of losses, from the held-out rows."""
         if held.problem.has_losses or self.shares is not None:
             return held.bound_losses((1 + self.differences) / 2, delta, self.shares)
         return bound_count(self.lost, self.won + self.lost, delta, held.copies)
@@ -64,7 +64,7 @@ class PairedCounts(NamedTuple):
 @register_quantity
 @dataclass(frozen=True)
 class Better(Quantity):
-    """The share of wins against another learner, of the rows that one of the two alone has right."""
+    """The share of wins against another learner, among the rows that only one of the two gets right."""
 
     reference: str = argument(LABEL, "svm", "the label of a learner that the winner is compared with")
 
@@ -93,7 +93,7 @@ class Better(Quantity):
         yield _state(held, other[0], rule, compared, claim)
 
     def check(self, problem: Problem) -> None:
-        """Raise InputError if the winner is compared with a learner whose best setting is not found."""
+        """Raise InputError if the search does not find the best setting of the learner to compare with."""
         known, other = problem.study.learner.by_label, self.reference
         if other not in known or len(known) == 1:
             second = "svm" if other == "linear" else "linear"
@@ -112,8 +112,8 @@ def add_gate(held: HeldOutPredictions, claim: Claim) -> Claim:
     """Return a claim about a rule's error with its gate: whether it is proven better than every constant.
 
     Args:
-        held: the rows held out, and the models.
-        claim: which is ``guarded``.
+        held: the held-out rows, and the models.
+        claim: a claim that is ``guarded``.
     """
     y, rule = held.rows.y, Rule(claim.classifier)
     shares = claim.quantity.count(held, rule).shares
@@ -130,7 +130,7 @@ def add_gate(held: HeldOutPredictions, claim: Claim) -> Claim:
 
 
 def foresee_gate(problem: Problem) -> Need:
-    """Return what it takes to prove that a rule is better than every constant, by the units to learn from."""
+    """Return what it takes to prove a rule better than every constant, judged by the learning units."""
     table, task, delta = problem.all_rows, problem.task, problem.study.delta_of_claim
     gate = Better("a constant")
     if not problem.has_losses:
@@ -148,7 +148,7 @@ def foresee_gate(problem: Problem) -> Need:
 def compare_rows(
     held: HeldOutPredictions, loss: Numbers, against: Numbers, shares: Values | None = None
 ) -> PairedCounts:
-    """Return the winner and a model on the rows held out, from the loss of each row by both."""
+    """Compare the winner with another model on the held-out rows, from the loss of both on each row."""
     of_rows = np.subtract(loss, against, dtype=np.float64)
     _, units = np.unique(held.rows.row_units, return_inverse=True)
     rounding = 0.0 if held.problem.clip is None else GRAIN / ONE  # both losses are rounded up
@@ -158,7 +158,7 @@ def compare_rows(
 
 
 def _state(held: HeldOutPredictions, against: str, rule: Rule, compared: PairedCounts, claim: Claim) -> Claim:
-    """Return a claim with its sentence: proven, or not yet and about how many rows it would take."""
+    """Return a claim with its sentence: proven, or not yet, and about how many rows it would take."""
     problem, who = held.problem, rule.classifier()
     of, tie, proven_by = "new rows", "", "exact sign test"
     if problem.has_losses:
@@ -168,7 +168,7 @@ def _state(held: HeldOutPredictions, against: str, rule: Rule, compared: PairedC
     says = f"{who} misclassifies fewer {of} than {against}: {wins}"
     if claim.bound is None or claim.bound >= 0.5:
         more = "as measured, more rows alone are not expected to prove it"
-        # ``expect_units`` proves one of two statements at half of the delta that it is given
+        # ``expect_units`` proves one of two statements, at half of the delta that it is given
         expected = expect_units(compared.differences, 2 * claim.delta, None, problem.has_losses)
         if expected is not None:
             in_all = format_about(problem.all_rows.n_units * expected / len(compared.differences))

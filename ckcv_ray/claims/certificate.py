@@ -1,20 +1,20 @@
 """The certificate of a result: its claims, the counts and bounds behind them, and their conditions.
 
-Its fields, those of ``certificate.json``, are where it comes from, the winner, the rows, what was counted of
-the models, the claims, and the words.
+Its fields, those of ``certificate.json``, are its origin, the winner, the rows, what was counted for the
+models, the claims, and the words.
 
-The baseline is the error of the constant that always predicts the most common class, to compare bounds with.
-The most common class is that of the learning rows (the first of equal ones): nothing else has been seen when
-it is chosen. Its error is counted on the rows that a claim rests on: the learning rows for ``paper``, of
-which a bound that is not below it says nothing beyond the constant, and the held-out rows for holdout,
-where it is proven or not that a rule errs less often than every constant (``quantity.Gate``).
+The baseline, with which bounds are compared, is the error of the constant that always predicts the most
+common class of the learning rows (the first of equal ones): nothing else has been seen when it is chosen. Its
+error is counted on the rows that a claim rests on. For ``paper`` these are the learning rows, and a bound
+that is not below it says nothing beyond the constant; for holdout they are the held-out rows, where it is
+either proven or not that a rule errs less often than every constant (``quantity.Gate``).
 
-With groups of related rows, claims are about the groups' error rates, where each group counts once: so does
-the error of the constant, and the most common class is the one that makes it smallest on the learning rows.
-With numbers the constant is the median of these, and its error the mean clipped one.
+With groups of related rows, claims are about the groups' error rates, where each group counts once; the
+constant's error counts likewise, and the most common class is that which makes it smallest on the learning
+rows. With numbers the constant is their median, and its error the mean clipped one.
 
 The confusion matrix counts rows over the members of F*, each on its estimate set. These sets share rows, so
-that the matrix is an estimate like the mean error, not a count of independent rows.
+the matrix is an estimate like the mean error, not a count of independent rows.
 
 ``l_ee`` is the paper's figure and never called a confidence bound: it would be proven for each individual
 member if the candidate had been fixed beforehand. It is proven neither for the average member nor after
@@ -47,7 +47,7 @@ from ckcv_ray.validation import OPTIONAL, Count, Fraction, Label, Probability, S
 
 LEARNING, HELD_OUT = "learning rows", "held-out rows"
 MAX_OF_LABEL = 60
-CountMatrix = tuple[tuple[Count, ...], ...]  # rows by their class (a line) and by the class predicted
+CountMatrix = tuple[tuple[Count, ...], ...]  # rows by true class (a line) and by predicted class
 FREE_TEXT_FIELDS = ("label", "labels", "column", "subgroup", "giveaways")  # the user's names and values
 PROVISIONAL = (
     "Provisional: evaluations failed, so a better candidate might have been missed. What is proven still "
@@ -63,10 +63,10 @@ class Baseline(Stored):
         on: the rows it is counted on: "learning rows" or "held-out rows".
         predicted: number of the class predicted, a position in ``labels``; 0 with numbers.
         errors: rows of another class, or with another number.
-        rows: all of these rows.
-        error: the error rate, in [0, 1]; with groups, the mean of the groups' error rates; with numbers the
+        rows: number of all these rows.
+        error: the error rate, in [0, 1]; with groups, the mean of the groups' error rates; with numbers, the
             mean error as a share of the clip.
-        value, clip: of numbers, the one predicted, and the largest error that counts; absent with classes.
+        value, clip: for numbers, the one predicted, and the largest error that counts; absent with classes.
     """
 
     on: str
@@ -88,17 +88,17 @@ class Baseline(Stored):
         return format_percent(self.error) if self.clip is None else format_number(self.clip * self.error)
 
     def quote(self, labels: Sequence[Label]) -> str:
-        """Return what is always predicted: a label in quotes, or a number."""
+        """Return the constant prediction: a label in quotes, or a number."""
         return quote_label(labels[self.predicted]) if self.value is None else format_number(self.value)
 
 
 def quote_label(label: Label | None) -> str:
-    """Return a label in quotes, cut to a length."""
+    """Return a label in quotes, cut to a maximum length."""
     return cut(repr(label), MAX_OF_LABEL)
 
 
 class Compared:
-    """Claims beside a constant, which an error has to be less than to be quoted."""
+    """Claims and the constant that an error has to be below to be quoted."""
 
     labels: tuple[Label, ...]
     claims: tuple[Claim, ...]
@@ -117,7 +117,7 @@ class Compared:
     def is_worthless(self, claim: Claim) -> bool:
         """Return whether a claim about an error says nothing beyond a constant.
 
-        With a gate it does unless the rule is proven better than every constant; without one, unless the
+        With a gate this is so unless the rule is proven better than every constant; without one, unless the
         bound is below the constant's error.
         """
         if claim.gate is not None:
@@ -161,8 +161,8 @@ class Compared:
     def describe_guesses(self) -> list[str]:
         """Return a sentence for each quantity that a constant, or a guess, would reach as well.
 
-        A guess has an AUC of one half, and recalls that add up to 1 whatever the shares it guesses with; one
-        recall alone is reached by always predicting its class.
+        Guessing has an AUC of one half, and recalls that add up to 1 whatever the shares of its guesses; a
+        single recall is reached by always predicting its class.
         """
         statements = [said for claim in self.claims if (said := claim.quantity.doubt(claim))]
         recalls = dict[str, list[Claim]]()
@@ -203,42 +203,42 @@ class Certificate(Compared, Stored):
     Attributes:
         run_id: identifies the study and the data.
         certification: name of the study's certification.
-        seed, salt: what all draws are made with: see ``core.draws``.
+        seed, salt: what all draws are made from: see ``core.draws``.
         digests: SHA-256 of the data and of the files with candidates and models.
-        provisional: whether evaluations failed, so that a better candidate might have been missed. Every
-            claim still holds: each allows for any selection among the candidates.
+        provisional: whether evaluations failed, so that a better candidate may have been missed. Every claim
+            still holds: each allows for any selection among the candidates.
         setting, k: the candidate.
         n_splits, n_select, n_train: its splits, rows of a select or estimate set, rows of TR; with groups,
             the number of groups in these sets.
-        criterion: what was minimised: "error", "balanced", "cost" or "mean_error", of numbers "clipped";
+        criterion: what was minimised: "error", "balanced", "cost" or "mean_error", for numbers "clipped";
             every claim is about the error.
-        bound, delta: what l_ee is computed with ("loss" where losses are no counts, "none" for a mean
+        bound, delta: what l_ee is computed with ("loss" where losses are not counts, "none" for a mean
             error), and the delta of the study.
         l_ms, l_ee: the criterion on the select and estimate sets; for "error" the paper's means.
         search: what the search left open; absent in the file of a race, which leaves nothing open.
         n_rows, n_held: rows of the full table, and how many of them are held out, 0 if none.
-        repeats: rows that equal another in every column that does not number the rows (with groups: one of
-            another group).
+        repeats: rows that equal another one in every column that does not number the rows (with groups, one
+            in another group).
         labels, class_rows: the original label of each class, and its rows in the full table.
         baselines: error of always predicting the most common class, on the learning rows and, if rows were
-            held out, on these.
-        groups: of a task with groups the "column" that names them, their "count", how many are "held" out,
+            held out, on the held-out rows.
+        groups: for a task with groups the "column" that names them, their "count", how many are "held" out,
             and "losses": the sum over the groups of each split's estimate set of the share of wrong rows, or
             of the mean of its rows' clipped errors divided by the clip, each rounded up to a multiple of
             2**-32.
-        numbers: where numbers are predicted the "clip", the largest error that counts, and "losses": the sum
+        numbers: where numbers are predicted, the "clip", the largest error that counts, and "losses": the sum
             over the rows of each split's estimate set of the clipped error divided by it, each rounded up to
-            a multiple of 2**-20; with groups their losses.
+            a multiple of 2**-20; with groups, their losses.
         giveaways: columns of the learning rows that give the target away; absent in the file if none does.
         errors: wrong rows in each split's estimate set; 0 with numbers.
-        error: mean error rate of the members on their estimate sets: estimated, not proven; with groups, of
-            the groups' error rates; with numbers, mean error as a share of the clip.
+        error: mean error rate of the members on their estimate sets: estimated, not proven; with groups, mean
+            of the groups' error rates; with numbers, mean error as a share of the clip.
         by_class: for each class its wrong rows ("errors") and all its "rows", summed over all estimate sets,
             and the mean over the splits of its Clopper-Pearson "bound" (null with groups, whose rows are
             related).
-        constants: the class of the only rows that each model was right about, of several classes that it was
-            scored on, null for one that was right about rows of more classes: of the "members" of F* on their
-            estimate sets, and of the model "refit" on the held-out rows, null also without such a model.
+        constants: for each model that was right only about rows of one class, though scored on several, that
+            class; null for one that was right about rows of more classes. Listed for the "members" of F* on
+            their estimate sets, and for the model "refit" on the held-out rows, null also without this model.
         confusion: with three or more classes, the rows of all estimate sets by their class (one list each)
             and the class that their split's member predicts; those it is undecided on are in no column.
             Absent in the file of a task with two classes, for which ``by_class`` says the same.
@@ -246,7 +246,7 @@ class Certificate(Compared, Stored):
         bound_without_copies: what the bound of the first is if rows that equal another have the same origin,
             and one of each is counted; the bound itself if there are none; None if nothing can be claimed.
         subgroups: what is proven of subgroups, and what was counted; absent in the file if none were named.
-        statements: the claims, and what to know before they are quoted.
+        statements: the claims, and what to know before quoting them.
         assumptions, not_covered: the conditions of the claims.
     """
 
@@ -302,11 +302,11 @@ class Certificate(Compared, Stored):
 
     @property
     def baseline(self) -> Baseline:
-        """The baseline that claims are compared with: that on the rows that they rest on."""
+        """The baseline that claims are compared with: the one on the rows that they rest on."""
         return self.baselines[-1]
 
     def explain_lack_of_cut_off(self, required: Condition) -> str:
-        """Return the sentence that says why no cut-off was chosen for a condition; "" if one was."""
+        """Return a sentence that says why no cut-off was chosen for a condition; "" if one was."""
         if any(claim.cut_off is not None for claim in self.claims):
             return ""
         about = (claim for claim in self.claims if str(claim.quantity) == required.name)
@@ -323,9 +323,9 @@ class Certificate(Compared, Stored):
         return None not in self.constants["members"]
 
     def tabulate(self) -> NDArray[np.int64]:
-        """Return rows of all estimate sets by class and predicted class, (n_classes, n_classes + 1).
+        """Return counts of the rows of all estimate sets by class and prediction, (n_classes, n_classes + 1).
 
-        The last column is of rows that their split's member is undecided on; of two classes these are wrong.
+        The last column counts rows that their split's member is undecided on; with two classes, wrong rows.
         """
         totals, matrix = np.array(self.class_totals), self.confusion
         if matrix is None:
@@ -335,7 +335,7 @@ class Certificate(Compared, Stored):
         return np.column_stack([matrix, totals - np.sum(matrix, axis=1)])
 
     def check(self) -> None:
-        """Raise ValueError if the confusion matrix is of other classes, or of more rows than there are."""
+        """Raise ValueError if the confusion matrix has other classes, or more rows than there are."""
         totals = self.class_totals
         sizes = [len(line) for line in self.confusion or ()]
         if sizes != [len(totals)] * (len(totals) if len(totals) > 2 else 0):
@@ -362,7 +362,7 @@ class Certificate(Compared, Stored):
         return said + self.describe_repeats()
 
     def describe_constants(self) -> list[str]:
-        """Return a sentence if half of the members of F* are no better than constants, and of the refit."""
+        """Return a sentence if half of F*'s members are no better than constants, and one for the refit."""
         members, refit, said = self.constants["members"], self.constants["refit"], list[str]()
         of_class = Counter(number for number in members if number is not None)
         if 2 * of_class.total() >= len(members):
@@ -379,7 +379,7 @@ class Certificate(Compared, Stored):
         return said
 
     def describe_repeats(self) -> list[str]:
-        """Return a list of one sentence if rows equal another row: how much of what is proven is left."""
+        """Return a list of one sentence if rows equal another row: how much of what is proven remains."""
         if not self.repeats:
             return []
         origin = "if they have the same origin (one patient, one document)"
@@ -406,17 +406,17 @@ def _check_printable(values: dict[str, Any]) -> None:
 
 
 def describe_least(least: float, clip: float | None) -> str:
-    """Return the least value that a criterion could still have: in percent, or of numbers in their units."""
+    """Return the least value that a criterion could still have: in percent, or for numbers in their units."""
     return floor_percent(least) if clip is None else round_bound(clip * least, up=False)
 
 
 def describe_equal_rows(repeats: int, rows: int, independent: bool = True) -> str:
-    """Say how many rows equal another one, as a clause; with groups, one of another group."""
+    """Say how many rows equal another one, as a clause; with groups, one in another group."""
     another = "another row" if independent else "a row of another group"
     return f"{repeats:,} of {rows:,} rows equal {another} in every column that does not number the rows"
 
 
 def describe_held_share(held: int, units: int, unit: str) -> list[str]:
-    """Return a list of one sentence if more than two thirds of the units are held out, else of none."""
+    """Return a list of one sentence if more than two thirds of the units are held out, else an empty one."""
     part = f"{held:,} of {units:,} {unit}s are held out, more than two thirds"
     return [f"{part}: few are left to learn from."] if 3 * held > 2 * units else []

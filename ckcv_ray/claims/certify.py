@@ -1,4 +1,4 @@
-"""Certify a winner: what is proven after selection, from its own counts or by rows held out, in words.
+"""Certify a winner: what is proven after selection, from its own counts or by held-out rows, in words.
 
 ``paper``, from the counts behind l_ee: each candidate t = (path, step, k) gets the share pi(t) = 1 /
 (learners) * 1 / (settings of its learner) * w(k) / (sum of w over the study's fold sizes) of delta, where
@@ -7,16 +7,16 @@ study and the number of rows and sum to at most 1 over all candidates, so the av
 delta * pi(t) holds for whichever candidate was selected, and however its splits depend on each other.
 
 ``holdout``: nothing has used the held-out rows; each quantity proves its own claims. delta is shared equally
-(``Certification.n_shares``). Of subgroups named beforehand error and recalls are claimed: their delta is
-divided equally among the columns, then among the subgroups of a column that are claimed, then among the error
-and the recalls of a subgroup. Which subgroups are claimed is decided by how many rows belong to each, never
-by labels; the rule decides by its own cut-off, since one that was chosen on the same rows depends on their
+(``Certification.n_shares``). For subgroups named beforehand, the error and the recalls are claimed: their
+delta is divided equally among the columns, then among the claimed subgroups of a column, then among the error
+and the recalls of a subgroup. Which subgroups are claimed depends on how many rows belong to each, never on
+labels; the rule decides by its own cut-off, since one that was chosen on the same rows depends on their
 labels.
 
-Before a run it is said what its claims take, and, without data, how many judged rows prove a condition.
-
-If rows repeat because they have the same origin, the ``Copies`` are not new: every claim holds again with as
-many fewer independent units in each set. Proofs: docs/theory/bounds.md, "Claims" and "Repeated rows".
+This module also says, before a run, what its claims take, and, without data, how many judged rows prove a
+condition. If rows repeat because they have the same origin, the ``Copies`` are not new: every claim holds
+again with that many fewer independent units in each set. Proofs: docs/theory/bounds.md, "Claims" and
+"Repeated rows".
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -107,9 +107,9 @@ RELATED_GROUPS = (
 
 RANDOM = Rule("random")
 MAX_SHOWN = 200  # characters of a value in a message
-POWERS = (0.5, 0.8, 0.9)  # probabilities of a proof of which it is shown how many rows they take
+POWERS = (0.5, 0.8, 0.9)  # probabilities of a proof for which the number of rows needed is shown
 ASSUMED_RISKS = (0.8, 0.6, 0.5, 0.4, 0.2, 0.1, 0.0)  # as shares of what a condition allows
-MOST_SHOWN = (1_000_000, 20_000)  # rows of each kind, of one kind and of two
+MOST_SHOWN = (1_000_000, 20_000)  # rows of each kind, with one kind and with two
 
 
 def certify(predictions: HeldOutPredictions, table: pa.Table, files: Mapping[str, str]) -> Certificate:
@@ -151,12 +151,12 @@ def certify(predictions: HeldOutPredictions, table: pa.Table, files: Mapping[str
 
 
 def _outline(problem: Problem, table: pa.Table, models: Models) -> dict[str, Any]:
-    """Return the fields of a certificate that take no prediction, no look at every column and no digest.
+    """Return the fields of a certificate that need no predictions, no pass over all columns and no digest.
 
     Args:
         problem: what was solved.
         table: the candidates.
-        models: F* and the model refit, with their counts.
+        models: F* and the refit model, with their counts.
     """
     task, rows, criterion, best = problem.task, problem.all_rows, problem.criterion, models.best
     members, refit = best.members, () if models.refit is None else models.refit.members
@@ -211,10 +211,10 @@ def _outline(problem: Problem, table: pa.Table, models: Models) -> dict[str, Any
 
 
 def check_certificate(certificate: Certificate, problem: Problem, table: pa.Table, models: Models) -> None:
-    """Raise ValueError unless a certificate in a file is of this run, as far as no model has to predict.
+    """Raise ValueError unless a certificate in a file belongs to this run, as far as no model has to predict.
 
     Args:
-        certificate: as it was read.
+        certificate: the certificate as read.
         problem, table, models: the other files: what was solved, the candidates, and the models.
     """
     stored = certificate.to_json()
@@ -262,7 +262,7 @@ def compute_baselines(problem: Problem) -> tuple[Baseline, ...]:
 
 
 def count_confusion(problem: Problem, ensemble: Ensemble, k: int) -> CountMatrix:
-    """Count the rows of the members' estimate sets by their class and the class that is predicted.
+    """Count the rows of the members' estimate sets by their class and by the predicted class.
 
     Rows on which a member is undecided are in no column.
 
@@ -287,7 +287,7 @@ def count_confusion(problem: Problem, ensemble: Ensemble, k: int) -> CountMatrix
 
 
 def describe_search(search: Searched, clip: float | None) -> str:
-    """Return the sentence about what a search within a budget left open; of numbers as shares of the clip."""
+    """Return a sentence on what a search within a budget left open; for numbers as shares of the clip."""
     all_of, left, least = search["candidates"], search["not_excluded"], search["least"]
     said = f"The search was within an effort of {search['effort']:,} evaluations"
     if least is None:
@@ -300,7 +300,7 @@ def describe_search(search: Searched, clip: float | None) -> str:
 
 
 def list_conditions(problem: Problem) -> dict[str, tuple[str, ...]]:
-    """Return what the claims take for granted, and what they do not cover, by the fields of a certificate."""
+    """Return what the claims assume, and what they do not cover, by field of the certificate."""
     task, where = problem.task, problem.certification.where
     assumptions: tuple[str, ...] = ASSUMPTIONS
     not_covered: tuple[str, ...] = NOT_COVERED
@@ -339,15 +339,15 @@ def list_claimed(problem: Problem) -> dict[str, Quantity]:
 
 
 def make_error(problem: Problem) -> Quantity:
-    """Return the error that is claimed of a rule: of predicted numbers their mean error."""
+    """Return the error that is claimed of a rule: for predicted numbers, their mean error."""
     return Error() if problem.clip is None else Clipped(problem.clip)
 
 
 def list_needs(problem: Problem) -> list[Need]:
     """Return what each claim by held-out rows needs, and what there will be.
 
-    It is read before the run, so it depends on the rows to learn from and on how many rows each class has,
-    and not on those drawn.
+    It is read before the run, so it depends on the learning rows and on how many rows each class has, and not
+    on which rows are drawn.
     """
     if not isinstance(problem.certification, Holdout) or problem.held is None:
         return []
@@ -358,13 +358,13 @@ def list_needs(problem: Problem) -> list[Need]:
 
 
 def expect_claims(problem: Problem, wrong: Sequence[float]) -> list[Claim]:
-    """Return the claims about errors and recalls that a run proves if held-out rows are wrong as often.
+    """Return the claims about errors and recalls that a run proves if this share of held-out rows is wrong.
 
-    A unit that is not right or wrong is taken to be as far off as it can be, or right: so least is proven.
+    A unit that is not just right or wrong is taken to be as far off as possible, or right: this proves least.
 
     Args:
         problem: what is to be solved.
-        wrong: the share of each class that is wrong; of numbers their mean loss alone.
+        wrong: the share of each class that is wrong; for numbers, only their mean loss.
     """
     task, n = problem.task, problem.all_rows.n_units - problem.task.n_units
     y = np.sort(task.y if task.classes else np.zeros(task.n))[np.arange(n) * task.n // n]
@@ -385,7 +385,7 @@ def expect_claims(problem: Problem, wrong: Sequence[float]) -> list[Claim]:
 
 
 def claim_subgroups(held: HeldOutPredictions) -> Iterator[Claim]:
-    """Yield what is claimed of each subgroup of the study: of one with too few rows, without bounds."""
+    """Yield what is claimed of each subgroup of the study; without bounds if it has too few rows."""
     problem, certification = held.problem, held.problem.certification
     if not certification.subgroups:
         return
@@ -421,7 +421,7 @@ def claim_random_member(held: HeldOutPredictions, k: int, learner: int = 0) -> C
     problem, members = held.problem, held.models.best.members
     size, units, losses = problem.find_size(k), problem.task.units, [member.loss for member in members]
     m, unit = count_without(held.copies, size.n_select), ONE if problem.has_losses else 1
-    bound, name = 1.0, "no bound"  # if no unit is left that is independent, or there are too many
+    bound, name = 1.0, "no bound"  # if no independent unit is left, or there are too many
     if 1 <= m <= MAX_CHECKED:
         level = float(problem.study.delta * weight(problem, k, learner))
         bound = average_safe(np.minimum(losses, m * unit) / unit, m, level)
@@ -459,16 +459,16 @@ def weight(problem: Problem, k: int, learner: int = 0) -> Fraction:
 
 
 def show_rows(asked: str, true: str | None, delta: float) -> tuple[dict[str, Any], str]:
-    """Return from how many judged rows on a condition is proven, for good: as JSON values, and in words.
+    """Return how many judged rows it takes until a condition is proven, for good: as JSON, and in words.
 
     Args:
         asked: the condition, such as "sensitivity>=0.9"; "within:0.9" leaves the distance open.
-        true: true values to assume, such as "0.95,0.97", or "0.9:0.99" of two recalls; None for usual ones.
+        true: true values to assume, such as "0.95,0.97", or "0.9:0.99" for two recalls; None for usual ones.
         delta: probability with which the claim may fail.
 
     Raises:
-        InputError: the condition is none, or what it takes depends on more than true values; or one of these
-            is none, or no better than the condition.
+        InputError: this is not a condition, or what it takes depends on more than true values; or one of
+            these is not a true value, or is no better than the condition.
     """
     if "," in asked:
         raise InputError(f"show={quote(asked)}: ask for one condition, at its share of delta={delta:g}")
@@ -505,7 +505,7 @@ def show_rows(asked: str, true: str | None, delta: float) -> tuple[dict[str, Any
             named = ":".join(map(str, values))
             raise InputError(f"true={named} is no better than {asked}, so a proof is never likely")
         n, rows = most, list[int | None]()
-        for power in reversed(POWERS):  # what proves it with one power does with a smaller one
+        for power in reversed(POWERS):  # rows that prove it with one power also do with a smaller one
             n = find_rows_for_good(turn(values), holds, delta, power, n) - 1
             rows.insert(0, n + 1 if n < most else None)
         table.append({"true": values, "rows": rows})
@@ -514,7 +514,7 @@ def show_rows(asked: str, true: str | None, delta: float) -> tuple[dict[str, Any
 
 
 def _read_true(text: str, parts: int) -> list[tuple[float, ...]]:
-    """Return true values, or pairs of them, of a,b or a:b,c:d."""
+    """Return true values, or pairs of them, from a,b or a:b,c:d."""
     values = list[tuple[float, ...]]()
     with suppress(ValueError):
         values = [tuple(map(float, part.split(":"))) for part in text.split(",")]
@@ -525,7 +525,7 @@ def _read_true(text: str, parts: int) -> list[tuple[float, ...]]:
 
 
 def _describe_rows(quantity: Quantity, bound: float | None, shown: dict[str, Any]) -> str:
-    """Return the table of ``show_rows``, and what it assumes; no bound leaves the distance open."""
+    """Return the table of ``show_rows``, and what it assumes; without a bound, the distance is left open."""
     of = " and ".join(quantity.made_of) or (
         quantity.title if quantity.width_of is None else "share within it"
     )

@@ -1,18 +1,18 @@
 """The error of a rule: how often it is wrong on new rows, on those of a new group, or by weight; and how far
 off predicted numbers are, on average, and most of them.
 
-By weight it is how often a rule is wrong where rows occur as their weights say: they come from a source in
-which rows occur otherwise than where the classifier will be used, such as a sample in which rare cases are as
-many as common ones. The error there is E(w wrong) / E(w) over new rows of the source. No weight may be above
-W, which the user states: rows cannot show what the largest one of all new rows is. It is bounded by betting,
-where a row counts for w / W; the mean of the weights need not be known (docs/theory/bounds.md, "Errors by
-weight").
+The error by weight is how often a rule is wrong where rows occur as often as their weights say: the data come
+from a source with other frequencies than where the classifier will be used, such as a sample in which rare
+cases are as many as common ones. The error there is E(w wrong) / E(w) over new rows of the source. No weight
+may be above W, which the user states: rows cannot show the largest weight of all new rows. The error is
+bounded by betting, where a row counts for w / W; the mean of the weights need not be known
+(docs/theory/bounds.md, "Errors by weight").
 
 The loss of a predicted number is min(|y - f(x)|, clip) / clip, in [0, 1]: the row takes the place of a group,
-and its loss that of a group's share of wrong rows. How far off a share tau of new rows is: with k the least
-number of h rows held out for which P(Bin(h, tau) >= k) <= d, it is the k-th smallest of their absolute
-errors; no k is enough below ln(d) / ln(tau) rows (docs/theory/bounds.md, "How far off numbers are"). Of rows
-that have the same origin one counts, and it is not known which: those of the smallest errors are left out.
+and its loss that of the group's share of wrong rows. How far off a share tau of new rows is: with k the
+smallest number for which P(Bin(h, tau) >= k) <= d, h being the number of held-out rows, it is the k-th
+smallest of their absolute errors; no k is enough below ln(d) / ln(tau) rows (docs/theory/bounds.md, "How far
+off numbers are"). Of rows with the same origin one counts, not known which: the smallest errors are left out.
 """
 
 from collections.abc import Iterator
@@ -35,7 +35,7 @@ from ckcv_ray.validation import ONE, Index, Values
 
 @register_quantity
 class Error(Quantity):
-    """The probability that a rule misclassifies a new row; of groups the mean share of a new group's rows."""
+    """The probability that a rule misclassifies a new row; for groups, the mean share of a new group."""
 
     name = phrase = "error"
     counted = "judged rows"
@@ -67,34 +67,34 @@ class Error(Quantity):
 
 @dataclass(frozen=True)
 class Weighed(Quantity):
-    """An error in which units count for what they weigh: at most so much, as is stated beforehand.
+    """An error in which units count by their weight, of which the maximum is stated beforehand.
 
-    The largest weight that is found among some units is no such limit.
+    The largest weight found among some units is not such a maximum.
     """
 
     most: float
     at_most = is_mean = guarded = True
 
     def weigh(self, row_units: Index, weights: Values | None) -> Values:
-        """Return the weight of each row, or how many rows each group has, given the group of each row."""
+        """Return the weight of each row, or the number of rows of each group, given the group of each row."""
         if weights is None or not self.weighs:
             return np.unique(row_units, return_counts=True)[1].astype(float)
         return weights
 
     def count(self, held: HeldOutPredictions, rule: Rule) -> Counts:
-        """Return the share of each unit that is wrong, with its weight as a share of the largest one."""
+        """Return the share of each unit that is wrong, with its weight as a share of the maximum."""
         wrong, weights = held.predict(rule).label != held.rows.y, held.weights if self.weighs else None
         shares = self.weigh(held.rows.row_units, weights)[held.order] / self.most
         measured = float(np.average(wrong, weights=weights))
         return Error().count(held, rule)._replace(measured=measured, shares=shares)
 
     def count_flawless(self, problem: Problem, n: int) -> Counts:
-        """Return that no row is wrong, in units that weigh what those to learn from do."""
+        """Return the counts of n units with no row wrong, weighted like the learning units."""
         weights = self.weigh(problem.task.row_units, problem.task.weighting.named)
         return Counts(np.zeros(n), shares=np.resize(weights, n) / self.most)
 
     def check(self, problem: Problem) -> None:
-        """Raise InputError if no column names weights or groups, or one of these is larger than is stated."""
+        """Raise InputError if no column gives weights or groups, or one of these is larger than stated."""
         rows = problem.all_rows
         column = rows.weighting.column if self.weighs else rows.units.name
         if column is None:
@@ -151,7 +151,7 @@ class WeightedError(Weighed):
 @register_quantity
 @dataclass(frozen=True)
 class Clipped(Quantity):
-    """The mean absolute error of predicted numbers, of which at most a clip counts: "clipped:50"."""
+    """The mean absolute error of predicted numbers, each counted up to a clip at most: "clipped:50"."""
 
     clip: float = argument(POSITIVE, "50", "the largest error that counts")
 
@@ -181,7 +181,7 @@ class Clipped(Quantity):
 
     def find_least(self, claim: Claim, units: int, has_losses: bool) -> float:
         """Return a lower bound on the mean error as a share of the clip."""
-        rounding = units * (GRAIN + 1)  # by which losses, and then groups' means, may be rounded up
+        rounding = units * (GRAIN + 1)  # by which losses, and then groups' means, may have been rounded up
         right = ceil((1 - (claim.measured or 0.0)) * units * ONE) + rounding
         return 1 - bound_mean_loss([min(units * ONE, right)], units, claim.delta)
 
@@ -199,7 +199,7 @@ class Clipped(Quantity):
 @register_quantity
 @dataclass(frozen=True)
 class Within(Quantity):
-    """How far off a share of new rows is at most: "within:0.9"."""
+    """How far off at most a share of new rows is: "within:0.9"."""
 
     width_of: float = argument(SHARE_OF_ROWS, "0.9", "a share of new rows")
 
@@ -218,7 +218,7 @@ class Within(Quantity):
         return round_bound(bound) if bound < self.largest else "any amount"
 
     def count(self, held: HeldOutPredictions, rule: Rule) -> Counts:
-        """Return the absolute error of each row, and how many are further off than what is proven."""
+        """Return the absolute error of each row, and how many are further off than the proven distance."""
         errors = np.abs(held.predict(rule).label - held.rows.y)
         width = self._find_width(errors, held.delta, 0)
         return Counts(errors, int(np.sum(~(errors <= width))), len(errors))
@@ -230,21 +230,21 @@ class Within(Quantity):
 
     def _find_width(self, errors: Values, delta: float, copies: int) -> float:
         counted = count_without(copies, len(errors))
-        few = bound_table(counted, delta) <= 1 - self.width_of  # may be further off
+        few = bound_table(counted, delta) <= 1 - self.width_of  # how many may be further off
         beyond = int(np.count_nonzero(few)) - 1  # the bound increases with the count
         width = float(np.sort(errors)[len(errors) - 1 - beyond]) if few[0] else np.inf
-        return width if width < self.largest else np.inf  # of predictions that are not finite too
+        return width if width < self.largest else np.inf  # also for predictions that are not finite
 
     def scale(self, value: float) -> float:
         """Return the bound that a condition asks for: the value itself."""
         return value
 
     def find_asked(self, problem: Problem) -> tuple[str, float]:
-        """Return the option that asks for it, whose name has the share: for any distance at all."""
+        """Return the option that asks for it and whose name holds the share, for any distance at all."""
         return f"claim={self}", 0.0
 
     def foresee(self, problem: Problem) -> Iterator[Need]:
-        """Yield how many rows it takes: the distance itself is not known before."""
+        """Yield how many rows it takes: the distance itself is not known beforehand."""
         delta, beyond = problem.study.delta_of_claim, 1 - self.width_of
         need = self.need(problem, lambda n: 0.0 if clopper_pearson(0, n, delta) <= beyond else None)
         takes = f"it takes {need.needed:,} {need.of} at least, and there are {need.rows:,}"
@@ -252,7 +252,7 @@ class Within(Quantity):
 
 
 def describe_weights(problem: Problem) -> str:
-    """Say what weights of rows are used for; "" if all rows weigh the same."""
+    """Say what the weights of rows are used for; "" if all rows weigh the same."""
     if not problem.certification.weighs_rows:
         return problem.all_rows.weighting.describe()
     return (

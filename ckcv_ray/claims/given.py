@@ -1,7 +1,7 @@
-"""Rows with predictions that somebody else made: all of them certify, and nothing is fitted.
+"""Rows with predictions made elsewhere: all of them certify, and nothing is fitted.
 
-No order of theirs was drawn. So losses are bounded by the optimised bet at any number of units, and the pairs
-of an AUC alone are drawn, with the salt of the rows. What cannot be checked is said in the premise of each
+Their order was not drawn. So losses are bounded by the optimised bet at any number of units, and only the
+pairs of an AUC are drawn, with the salt of the rows. What cannot be checked is stated in the premise of each
 claim (docs/theory/bounds.md, "A file of predictions").
 """
 
@@ -30,16 +30,16 @@ from ckcv_ray.tables.task import check_subgroups
 from ckcv_ray.validation import Index, Numbers, Values
 
 GIVEN = Rule("given")
-UNUSED = ("holdout: ", "previously unused ", "held-out ", " (holdout)")  # the premise says what rows are
+UNUSED = ("holdout: ", "previously unused ", "held-out ", " (holdout)")  # the premise says what the rows are
 
 
 @dataclass(frozen=True)
 class GivenPredictions(HeldOutPredictions):
-    """The rows of a file, with what somebody else predicted for them.
+    """The rows of a file, with predictions made for them elsewhere.
 
     Attributes:
-        predictions: of these rows.
-        baseline: of numbers, what the constant predicts that they are compared with; None without one.
+        predictions: predictions of these rows.
+        baseline: for numbers, the prediction of the constant that they are compared with; None without one.
     """
 
     predictions: Predictions = field(kw_only=True)
@@ -47,10 +47,10 @@ class GivenPredictions(HeldOutPredictions):
 
     @classmethod
     def of(cls, predictions: Predictions, study: Study, baseline: float | None = None) -> "GivenPredictions":
-        """Return the rows of a file, of which a study says what is claimed.
+        """Return the rows of a file, with a study that says what is claimed of them.
 
         Raises:
-            InputError: a claim is not for such rows, or not for what is known of them.
+            InputError: a claim does not apply to such rows, or not to what is known of them.
         """
         task, certification = predictions.task, check_certified(study, predictions.task)
         study = study.replace(positive=certification.positive)
@@ -79,7 +79,7 @@ class GivenPredictions(HeldOutPredictions):
 
     @cached_property
     def order(self) -> Index:
-        """Positions of the units, in no order that was drawn."""
+        """Positions of the units, in an order that was not drawn."""
         return np.arange(self.predictions.task.n_units)
 
     @property
@@ -89,18 +89,18 @@ class GivenPredictions(HeldOutPredictions):
 
     @property
     def constants(self) -> Sequence[float]:
-        """What constants predict: each class, or the number that was named."""
+        """What constants predict: each class, or the given number."""
         if self.problem.clip is None:
             return range(self.predictions.task.n_classes)
         return [] if self.baseline is None else [self.baseline]
 
     def measure_loss(self, predicted: Numbers) -> Values:
-        """Return the loss of each row; one without a label is wrong by predictions, and not by constants."""
+        """Return the loss of each row; one without a label is wrong for predictions, not for constants."""
         loss = super().measure_loss(predicted)
         return np.where(self.predictions.empty, predicted < 0, loss)
 
     def state_premise(self, of_counts: bool) -> Premise:
-        """Return what is assumed of the rows, and of what predicted them."""
+        """Return what is assumed about the rows, and about what made the predictions."""
         columns, units = self.predictions.columns, self.predictions.task.units
         rows = pluralize(units.n, "row")
         these = units.word(rows, f"{pluralize(units.n_units, 'group')} of {rows}")
@@ -120,7 +120,7 @@ class GivenPredictions(HeldOutPredictions):
         return Premise(given, "such draws", limits)
 
     def find_rule(self, claim: str) -> Rule:
-        """Return the only rule that there is."""
+        """Return the only rule there is."""
         return GIVEN
 
     def predict(self, rule: Rule) -> Prediction:
@@ -128,7 +128,7 @@ class GivenPredictions(HeldOutPredictions):
         return self._complete(self.predictions.predicted)
 
     def find_reference(self, label: str) -> tuple[str, Prediction, Ensemble]:
-        """Return the other predictions, with their name, of no model that is known."""
+        """Return the other predictions, with their name, and no models, as none are known."""
         return f"the predictions {label!r}", self._complete(self.predictions.against), Ensemble(())
 
     def _complete(self, label: Numbers | None) -> Prediction:
@@ -140,11 +140,11 @@ class GivenPredictions(HeldOutPredictions):
 
     @property
     def delta_of_wins(self) -> float:
-        """The delta of a share of wins: the margin beside it is a statement too, with the other half."""
+        """The delta of a share of wins: the margin beside it is another statement, with the other half."""
         return self.delta / 2
 
     def average(self, predicted: Numbers, claim: Claim) -> float:
-        """Return the mean loss of predictions, in which rows or groups count as for a claim."""
+        """Return the mean loss of predictions, with rows or groups counted as for a claim."""
         task, weights = self.predictions.task, self.predictions.task.units.weigh_rows(self.rows.row_units)
         if claim.quantity.weighs:
             weights = self.weights
@@ -153,21 +153,21 @@ class GivenPredictions(HeldOutPredictions):
         return float(np.average(self.measure_loss(predicted), weights=weights)) if task.n else 0.0
 
     def count_known(self, claim: Claim) -> Claim:
-        """Return a claim with its wrong rows that have a label: others count as wrong for its bound alone."""
+        """Return a claim with only the wrong rows that have a label: others are wrong only for its bound."""
         empty = int(self.predictions.empty.sum())
         return replace(claim, errors=(claim.errors or 0) - empty) if empty else claim
 
     def list_quantiles(self) -> list[str]:
-        """Return the columns of numbers whose subgroups have their edges from these rows."""
+        """Return the columns of numbers whose subgroups take their edges from these rows."""
         asked = map(parse_subgroup, self.problem.certification.subgroups)
         kinds = {column.name: column.kind for column in self.predictions.task.schema}
         return [one.column for one in asked if not one.edges and kinds[one.column] is not ColumnKind.CATEGORY]
 
     def find_interval(self, claim: Claim, delta: float) -> tuple[float, float] | None:
-        """Return the two-sided interval of what was measured of a claim, a share; None if there is none.
+        """Return the two-sided interval of the share measured for a claim; None if there is none.
 
-        It is Clopper-Pearson's of counts, and of losses the optimised bet from both sides at delta / 2 each.
-        Rows without a label may be right for the lower end.
+        For counts it is Clopper-Pearson's, for losses the optimised bet from both sides at delta / 2 each.
+        Rows without a label may count as right for the lower end.
         What follows from two recalls has their ends, at delta / 2 for each.
         """
         quantity = claim.quantity
@@ -192,9 +192,9 @@ class GivenPredictions(HeldOutPredictions):
         return 1 - low, high
 
     def bound_margin(self, claim: Claim) -> float | None:
-        """Return by how much less is lost than by the other predictions, at least; None if nothing is proven.
+        """Return how much lower at least the loss is than that of the other predictions; None if not proven.
 
-        Its level is that of the claim, the share of wins, beside which it holds: each has half.
+        It holds beside the share of wins, which is the claim, at the same level: each has half of delta.
         """
         if claim.bound is None or claim.bound >= 0.5:
             return None
@@ -206,7 +206,7 @@ class GivenPredictions(HeldOutPredictions):
 
 
 def reword(text: str) -> str:
-    """Return a sentence about rows held out as one about all rows of a file."""
+    """Return a sentence about held-out rows as one about all rows of a file."""
     for words in UNUSED:
         text = text.replace(words, "")
     return text

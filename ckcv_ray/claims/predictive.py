@@ -1,26 +1,26 @@
-"""Predictive values, and the error of rows that are answered: what holds at a threshold that is tested.
+"""Predictive values, and the error of answered rows: what holds at a threshold that is tested.
 
-Both recalls prove the PPV, NPV and net benefit where a stated share of rows is positive: these increase in
-both, which hold together.
+Both recalls together prove the PPV, NPV and net benefit where a stated share of rows is positive: these
+increase in both, and the bounds on both hold together.
 
-**Required.** A PPV or NPV of at least v is tested at cut-offs that are fixed without the held-out rows, from
-the first on to the first that fails; the last that passed is used. A test passes if the value at the
+**Required.** A PPV or NPV of at least v is tested at cut-offs that are fixed without the held-out rows, in
+order until the first one fails; the last that passed is used. A test passes if the value at the
 Clopper-Pearson bounds of both recalls, each at half of its level, is at least v. What is proven of the value
 is v, and of the recalls their bounds for all cut-offs together (docs/theory/bounds.md, "A cut-off for a
 predictive value").
 
-Cut-offs come from the scores of F*'s members in the rows of their estimate sets, from which they have not
-learned. The first is the one with the best prospects of passing, if as many rows as there were missed, and
-``FLAGGED_BEYOND`` more than there wrongly flagged; the others flag more rows of the class that is to be
-right, to the last at which the value measured there is large enough.
+Cut-offs come from the scores of F*'s members on the rows of their estimate sets, from which they have not
+learned. The first is the one most likely to pass if as many rows are missed as in these, and
+``FLAGGED_BEYOND`` more wrongly flagged; the others flag more rows of the class that is to be right, up to the
+last at which the value measured in these is large enough.
 
-**Answered.** A row is answered if the confidence of the rule in it is at least t: of two classes the distance
-of its score from the rule's own cut-off, of several the margin between its two largest scores. Thresholds are
-tested from the most cautious one down, as above. What is proven of the error is what is allowed, and of the
-share answered its bound for all thresholds together (docs/theory/bounds.md, "Answering only confident rows").
-They are quantiles of the confidence of F*'s members in the rows of their estimate sets: in rows that a model
-has learned from it is more confident than in new ones. The first is the most cautious useful one: as many
-held-out rows are expected there as pass with ``ALLOWED`` wrong ones. The last answers every row.
+**Answered.** A row is answered if the rule's confidence in it is at least t: with two classes, the distance
+of its score from the rule's own cut-off; with several, the margin between its two largest scores. Thresholds
+are tested from the most cautious one down, as above. What is proven of the error is the allowed value, and of
+the share answered its bound for all thresholds together (docs/theory/bounds.md, "Answering only confident
+rows"). They are quantiles of the confidence of F*'s members on the rows of their estimate sets: on rows that
+a model has learned from, it is more confident than on new ones. The first is the most cautious useful one: it
+is expected to answer just as many held-out rows as pass with ``ALLOWED`` wrong ones. The last answers all.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -50,16 +50,16 @@ from ckcv_ray.errors import floor_percent, format_about, format_level, format_pe
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.validation import Classes, Mask, Values
 
-N_THRESHOLDS = 10  # tested, at most
-ALLOWED = 2  # wrong rows at the first threshold: if none were, one by chance would end the sequence
+N_THRESHOLDS = 10  # most that are tested
+ALLOWED = 2  # wrong rows at the first threshold: with none, a single one by chance would end the sequence
 N_CONSIDERED = 100  # cut-offs, evenly spaced among the scores of the class
-FLAGGED_BEYOND = 2  # rows wrongly flagged beyond those expected: the first test should not fail by chance
+FLAGGED_BEYOND = 2  # wrongly flagged rows beyond those expected: the first test should not fail by chance
 STATES = Quantity.states
-LARGEST_BOUND = 1e15  # on 1 less a net benefit, which may be far below 0
+LARGEST_BOUND = 1e15  # on 1 minus a net benefit, which may be far below 0
 
 
 class Tally(NamedTuple):
-    """What was counted at a threshold of scores, of each kind of rows that a statement depends on."""
+    """What was counted at a threshold of scores, for each kind of rows that a statement depends on."""
 
     threshold: float
     wrong: tuple[int, ...]
@@ -68,16 +68,16 @@ class Tally(NamedTuple):
 
 @dataclass(frozen=True)
 class FixedSequence:
-    """Tests of one statement about each of several thresholds, in an order that is fixed beforehand.
+    """Tests of one statement at each of several thresholds, in an order that is fixed beforehand.
 
-    They end at the first that fails, and the last that passed counts. Each is made at the whole level: a
+    They end at the first failure, and the last test that passed counts. Each is made at the full level: a
     false statement is proven only if the test of the first false one passes, which is one fixed test.
 
     Attributes:
         counts: what was counted, in the order of the tests.
         risk: returns the risk that the statement is about if these shares of each kind of rows are wrong.
-        most: what it may be.
-        delta: of each test; bounds on the kinds have equal parts of it.
+        most: largest risk allowed.
+        delta: delta of each test; bounds on the kinds have equal parts of it.
     """
 
     counts: tuple[Tally, ...]
@@ -87,7 +87,7 @@ class FixedSequence:
 
     @cached_property
     def passed(self) -> int:
-        """Tests that pass before the first that fails."""
+        """Number of tests that pass before the first that fails."""
         return self.count_passed()
 
     @property
@@ -115,7 +115,7 @@ class FixedSequence:
         return sum(takewhile(bool, (self._passes(self.bound(counted, copies)) for counted in self.counts)))
 
     def prove(self, copies: int) -> float | None:
-        """Return what is proven of the risk; None for nothing, or less without ``copies`` of the rows."""
+        """Return what is proven of the risk; None if nothing is, or less without ``copies`` of the rows."""
         return self.most if 0 < self.passed <= self.count_passed(copies) else None
 
     def _passes(self, shares: Sequence[float]) -> bool:
@@ -125,9 +125,9 @@ class FixedSequence:
         """Return why no test passes, and how many rows a proof may take, as the end of a sentence.
 
         Args:
-            quantity: that the statement is about.
-            n: rows of the table.
-            kinds: names the kinds of rows.
+            quantity: the quantity that the statement is about.
+            n: number of rows of the table.
+            kinds: names of the kinds of rows.
 
         Returns:
             "" if a test passes.
@@ -198,12 +198,12 @@ class Predictive(Quantity):
         return Claim(self, rule.name, bound, delta, "", label=label, cut_off=cut_off)
 
     def foresee(self, problem: Problem) -> Iterator[Need]:
-        """Yield nothing: it takes what the recalls take."""
+        """Yield nothing: it takes only what the recalls take."""
         yield from ()
 
     def doubt(self, claim: Claim) -> str:
         """Return a sentence if a constant reaches what is proven."""
-        reached = max(self.compute(1.0, 0.0), self.compute(0.0, 1.0))  # every row is flagged, or none
+        reached = max(self.compute(1.0, 0.0), self.compute(0.0, 1.0))  # flagging every row, or none
         if claim.bound is None or 1 - claim.bound > reached:
             return ""
         says = f"A {claim.name} of {claim.says} says nothing beyond a constant"
@@ -212,7 +212,7 @@ class Predictive(Quantity):
 
 @dataclass(frozen=True)
 class PredictiveValue(Predictive, Requirable):
-    """PPV or NPV: how often rows that are classified as one class are of it."""
+    """PPV or NPV: how often rows that are classified as one class belong to it."""
 
     of_positive: ClassVar[bool]  # whether rows classified as positive are to be right
 
@@ -226,12 +226,12 @@ class PredictiveValue(Predictive, Requirable):
         return value
 
     def find_risk(self, shares: Sequence[float]) -> float:
-        """Return 1 less what it is for the shares of wrong rows of the positive class and of the other."""
+        """Return 1 minus its value, given the shares of wrong rows of the positive class and of the other."""
         missed, flagged = shares
         return 1 - self.compute(1 - missed, 1 - flagged)
 
     def claim(self, held: HeldOutPredictions, rule: Rule) -> Iterator[Claim]:
-        """Yield the claim; where the study requires it, from the tests of cut-offs."""
+        """Yield the claim; from the tests of cut-offs where the study requires it."""
         if self.find_asked(held.problem) is None:
             yield from super().claim(held, rule)
             return
@@ -258,7 +258,7 @@ class PredictiveValue(Predictive, Requirable):
         return ChosenCutOff(None, lack, n_tested=len(tests.counts))
 
     def test(self, held: HeldOutPredictions, rule: Rule) -> FixedSequence:
-        """Return the tests of the value that the study requires, by a rule's scores; they are made once."""
+        """Return the tests of the value that the study requires, on a rule's scores; they are made once."""
         problem, required, y = held.problem, held.problem.required, held.rows.y
         assert required is not None
         delta, positive, X, least = held.delta / 2, problem.positive, problem.task.X, required.value
@@ -274,7 +274,7 @@ class PredictiveValue(Predictive, Requirable):
         return held.make_once((str(self), rule), make)
 
     def foresee(self, problem: Problem) -> Iterator[Need]:
-        """Yield how many rows a required value takes, of which as many are positive as in the table."""
+        """Yield how many rows a required value takes, with the table's share of positive ones."""
         if self.find_asked(problem) is None:
             return
         label, delta = problem.task.classes[problem.positive], share_recalls(problem)[0]
@@ -310,7 +310,7 @@ class Npv(PredictiveValue):
 @register_quantity
 @dataclass(frozen=True)
 class NetBenefit(Predictive):
-    """The share of true positives less that of false ones, which count as ``worth`` / (1 - ``worth``) of one.
+    """The share of true positives minus that of false ones, each counted as ``worth`` / (1 - ``worth``).
 
     Vickers and Elkin, Medical Decision Making 26, 2006.
     """
@@ -333,7 +333,7 @@ class NetBenefit(Predictive):
 
 @register_quantity
 class Precision(Quantity):
-    """The share of the rows classified as positive that are, as often as classes occur in their source."""
+    """The share of the rows classified as positive that are, with classes as frequent as in their source."""
 
     name = phrase = "precision"
     counted = "judged rows classified as positive"
@@ -354,7 +354,7 @@ class Precision(Quantity):
         return Counts(wrong.astype(float), int(np.sum(wrong)), len(wrong))
 
     def foresee(self, problem: Problem) -> Iterator[Need]:
-        """Yield how many rows it takes, if as many are classified as positive as are."""
+        """Yield how many rows it takes, if as many are classified as positive as are positive."""
         share = float(np.mean(problem.all_rows.y == problem.positive))
         yield self.need(problem, of=" classified as positive", share=share)
 
@@ -368,23 +368,23 @@ def fix_cut_offs(
     held: int,
     delta: float,
 ) -> tuple[CutOff, ...]:
-    """Return the cut-offs to test, in their order.
+    """Return the cut-offs to test, in order.
 
     Args:
-        score: larger for rows of class 1, in rows that the models have not learned from, none of them held
-            out, (rows,).
+        score: scores, larger for rows of class 1, of rows that the models have not learned from, none of them
+            held out, (rows,).
         y: their classes, 0 or 1.
         positive: number of the class of the rows that are flagged.
-        predictive, least: the value, and what it has to be at least, in (0, 1).
-        held: number of rows held out.
-        delta: of each test.
+        predictive, least: the value, and the least that it has to be, in (0, 1).
+        held: number of held-out rows.
+        delta: delta of each test.
     """
     right = positive if predictive.of_positive else 1 - positive  # the class that is to be right
     oriented = orient_scores(score, right)
     of_class, outside = np.sort(oriented[y == right]), np.sort(oriented[y != right])
     values = np.unique(of_class if len(of_class) else oriented)[::-1]
     values = values[np.unique(np.linspace(0, len(values) - 1, N_CONSIDERED).round().astype(int))]
-    shares = np.array([1 - _share_from(of_class, values), _share_from(outside, values)])  # wrong ones
+    shares = np.array([1 - _share_from(of_class, values), _share_from(outside, values)])  # of wrong rows
     expected = round(held * len(of_class) / len(y))
     rows = np.array([[expected], [held - expected]])
     wrong = np.ceil(shares * rows).astype(int)
@@ -396,13 +396,13 @@ def fix_cut_offs(
     enough = np.flatnonzero(measured >= least)
     last = max(first, int(enough[-1])) if len(enough) else first
     tested = np.unique(np.linspace(first, last, N_THRESHOLDS).round().astype(int))
-    # those at which rows get class ``right`` if their score for it is at least a value
+    # at these, rows get class ``right`` if their score for it is at least a value
     chosen = values[tested] if right == positive else np.nextafter(-values[tested], np.inf)
     return tuple(CutOff(value, positive) for value in chosen.tolist())
 
 
 def count_cut_offs(score: Values, y: Classes, cut_offs: tuple[CutOff, ...]) -> tuple[Tally, ...]:
-    """Return what is wrong of each class at each cut-off, the positive one first, of rows held out."""
+    """Return the wrong held-out rows of each class at each cut-off, the positive class first."""
     counts = list[Tally]()
     for cut_off in cut_offs:
         wrong, positive = cut_off.classify(score) != y, y == cut_off.positive
@@ -412,12 +412,12 @@ def count_cut_offs(score: Values, y: Classes, cut_offs: tuple[CutOff, ...]) -> t
 
 
 def _share_from(ordered: Values, values: Values) -> Values:
-    """Return the share of ascending scores that are at least each value; 0 of no scores."""
+    """Return the share of ascending scores that are at least each value; 0 if there are no scores."""
     return np.asarray((len(ordered) - np.searchsorted(ordered, values)) / max(1, len(ordered)))
 
 
 class OfAnswered(Quantity):
-    """A quantity of the rows that are confident enough to be answered; both have one share of delta."""
+    """A quantity of the rows confident enough to be answered; the two such have one share of delta."""
 
     answers = True
     share = "answered"
@@ -427,7 +427,7 @@ class OfAnswered(Quantity):
         (_, most), X, rows = self.find_asked(held.problem), held.problem.task.X, held.rows
 
         def make() -> FixedSequence:
-            confidence = [  # of each member of F* in the rows of its estimate set
+            confidence = [  # of each member of F* on the rows of its estimate set
                 Rule(f"member:{member.split}").measure_confidence(held.models, X[unlearned])
                 for member, unlearned in held.list_unlearned()
             ]
@@ -439,13 +439,13 @@ class OfAnswered(Quantity):
         return held.make_once(("answered", rule), make)
 
     def find_asked(self, problem: Problem) -> tuple[str, float]:
-        """Return the option that says what the error may be."""
+        """Return the option that says how large the error may be."""
         answering = problem.certification.answering
         assert answering is not None
         return f"answer={answering}", answering.value
 
     def foresee(self, problem: Problem) -> Iterator[Need]:
-        """Yield nothing: how many rows are answered is not known."""
+        """Yield nothing: how many rows are answered is not known beforehand."""
         yield from ()
 
 
@@ -465,7 +465,7 @@ class AnsweredError(OfAnswered):
     )
 
     def claim(self, held: HeldOutPredictions, rule: Rule) -> Iterator[Claim]:
-        """Yield the claim of the error that is allowed, at the last threshold that passed."""
+        """Yield the claim of the allowed error, at the last threshold that passed."""
         tests = self.test(held, rule)
         _, (wrong,), (rows,) = tests.chosen
         bound, least = tests.prove(held.copies), tests.least
@@ -478,7 +478,7 @@ class AnsweredError(OfAnswered):
         yield self.conclude(claim, held, f"{seen}; jointly with probability {tests.level}", lack)
 
     def foresee(self, problem: Problem) -> Iterator[Need]:
-        """Yield how many rows have to be answered; the other half of delta is that of the share answered."""
+        """Yield how many rows have to be answered; the other half of delta is for the share answered."""
         yield self.need(problem, delta=problem.study.delta_of_claim / 2)
 
 
@@ -511,10 +511,10 @@ def fix_thresholds(confidence: Values, held: int, most: float, delta: float) -> 
     """Return the thresholds to test, descending; the last is 0, which answers every row.
 
     Args:
-        confidence: in rows that the models have not learned from, none of them held out, (rows,).
-        held: number of rows held out.
-        most: largest error allowed of the rows answered, in (0, 1).
-        delta: of each test.
+        confidence: confidence in rows that the models have not learned from, none of them held out, (rows,).
+        held: number of held-out rows.
+        most: largest error allowed among the rows answered, in (0, 1).
+        delta: delta of each test.
     """
     ordered = np.sort(confidence)[::-1]
     shares = np.linspace(min(1.0, find_fewest_rows(most, ALLOWED, delta) / held), 1.0, N_THRESHOLDS)[:-1]
@@ -523,6 +523,6 @@ def fix_thresholds(confidence: Values, held: int, most: float, delta: float) -> 
 
 
 def count_answered(confidence: Values, wrong: Mask, thresholds: Values) -> tuple[Tally, ...]:
-    """Return the counts at each threshold, of held-out rows with their confidence and whether it is wrong."""
+    """Return the counts at each threshold, given the confidence and the errors on the held-out rows."""
     chosen = ((float(t), confidence >= t) for t in thresholds)
     return tuple(Tally(t, (int(np.sum(wrong & rows)),), (int(np.sum(rows)),)) for t, rows in chosen)

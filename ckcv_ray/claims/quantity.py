@@ -1,15 +1,15 @@
 """Claims, and the base of the quantities that are claimed: what is proven of a rule, in numbers and in words.
 
 A quantity is a class, one file for each family. It counts, bounds, words, sizes and compares itself; all
-others iterate over claims. A claim has its sentence: what it assumes, how sure it is, what is proven, how.
-It is counted from what each rule makes of the rows held out, which is asked once for all claims.
+other code iterates over claims. A claim has its sentence: what it assumes, how sure it is, what is proven,
+how. It is counted from each rule's predictions for the held-out rows, which are made once for all claims.
 
-Beside claims stand two-sided exact intervals of what was measured on held-out rows, which people expect with
-an estimate. The wrong rows of a classifier that is fixed without them are binomial, and two Clopper-Pearson
-bounds at delta / 2 contain their probability with a probability of at least 1 - delta. Each interval holds by
-itself, several of them not jointly, and none is a claim of the study. There are none where counts are not
-binomial: scored rows of cross validation, rows of groups, a recall at a cut-off that was chosen by the same
-rows.
+Claims are accompanied by two-sided exact intervals of what was measured on held-out rows, which people expect
+with an estimate. The number of wrong rows of a classifier that is fixed without them is binomial, and two
+Clopper-Pearson bounds at delta / 2 contain the probability with a probability of at least 1 - delta. Each
+interval holds by itself, several of them do not hold jointly, and none is a claim of the study. There are
+none where counts are not binomial: scored rows of cross validation, rows of groups, a recall at a cut-off
+that was chosen on the same rows.
 """
 
 import re
@@ -68,27 +68,27 @@ NOTHING = "Nothing can be claimed for"  # begins the sentence of a claim that la
 METHOD = re.compile(r" \(([^()]*(\([^()]*\)[^()]*)*)\)\.(?= |$)")  # ends the first sentence of a statement
 CLOPPER_PEARSON = "Clopper-Pearson"
 SAME_RATE = "assuming the same error rate (then with probability about one half)"
-MIN_OF_SUBGROUP = 10  # rows of a subgroup that is claimed: fewer prove no error below a quarter
-MOST_OF_UNLIKE = 0.25  # levels at which Clopper-Pearson bounds the mean of unlike probabilities
+MIN_OF_SUBGROUP = 10  # rows of a claimed subgroup: fewer prove no error below a quarter
+MOST_OF_UNLIKE = 0.25  # largest level at which Clopper-Pearson bounds the mean of unlike probabilities
 LIKE_THESE = (
     " A new row is one like these, of the same source, period and way of collection: nothing is said of rows "
     "that do not meet the condition, of later periods if the source changes, or of rows that are related."
 )
-MAX_OF_VALUE = 80  # characters of one in a message
-DECIMAL_TOLERANCE = 1e-12  # of a value that was written in decimals
+MAX_OF_VALUE = 80  # characters of a value in a message
+DECIMAL_TOLERANCE = 1e-12  # for a value that was written in decimals
 
 Shares = TypeVar("Shares", float, Values)
 Made = TypeVar("Made")
-Phrase = str | tuple[str, str]  # of two the second is that of groups of rows
+Phrase = str | tuple[str, str]  # the second of two is for groups of rows
 Risk = Annotated[float, Limited(ge=0, le=float_info.max)]
 
 
 class Premise(NamedTuple):
-    """What claims take for granted of the rows that they rest on, in the words of their statements."""
+    """What claims assume about the rows that they rest on, in the words of their statements."""
 
-    given: str  # begins them
+    given: str  # begins the statements
     over: str = "data and splits"  # what their probability is over
-    limits: str = ""  # ends them: what they do not say
+    limits: str = ""  # ends the statements: what they do not say
 
 
 ONE_SOURCE = Premise("Assuming independent examples from one source")
@@ -101,8 +101,8 @@ class HeldOutPredictions:
 
     Attributes:
         problem: the problem that was solved.
-        models: those of the run.
-        copies: rows held out, or groups, that are not counted as independent, not known which.
+        models: the models of the run.
+        copies: number of held-out rows, or groups, that do not count as independent, not known which.
     """
 
     problem: Problem
@@ -111,13 +111,13 @@ class HeldOutPredictions:
     _made: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def without(self, copies: int) -> "HeldOutPredictions":
-        """Return the same predictions, made once for both, with so many copies."""
+        """Return the same predictions, made once for both, with this many copies."""
         others = replace(self, copies=copies)
         others._made.update(self._made)
         return others
 
     def make_once(self, key: Hashable, make: Callable[[], Made]) -> Made:
-        """Return what ``make`` returns, which is called at the first request by this key alone."""
+        """Return what ``make`` returns, which is called only at the first request for this key."""
         if key not in self._made:
             self._made[key] = make()
         made: Made = self._made[key]
@@ -125,14 +125,14 @@ class HeldOutPredictions:
 
     @property
     def rows(self) -> TestRows:
-        """The rows held out, which must exist."""
+        """The held-out rows, which must exist."""
         held = self.make_once("rows", self.problem.take_held_rows)
         assert held is not None
         return held
 
     @property
     def delta(self) -> float:
-        """The delta of each of the claims that share that of the study."""
+        """The delta of each of the claims among which the study's delta is divided."""
         return self.problem.study.delta_of_claim
 
     @property
@@ -142,12 +142,12 @@ class HeldOutPredictions:
 
     @cached_property
     def order(self) -> Index:
-        """Positions of the units held out, among these by their numbers, in the order drawn."""
+        """Positions of the held-out units, counted among these by number, in the order drawn."""
         return self.problem.order_held_units()
 
     @property
     def weights(self) -> Values:
-        """The weights of the rows held out, which must have some, (rows,)."""
+        """The weights of the held-out rows, which must have some, (rows,)."""
         assert self.problem.held is not None
         weights = self.problem.all_rows.weighting.take(self.problem.held)
         assert weights is not None
@@ -159,11 +159,11 @@ class HeldOutPredictions:
         return self.problem.certification.where is None
 
     def bound_losses(self, losses: Values, delta: float, shares: Values | None = None) -> float:
-        """Return the bound on the mean loss of units held out, (units,); see ``betting.bound_losses``."""
+        """Return the bound on the mean loss, from those of held-out units; see ``betting.bound_losses``."""
         return bound_losses(losses, delta, shares, self.copies, self.drawn)
 
     def state_premise(self, of_counts: bool) -> Premise:
-        """Return what is assumed of the rows held out; what is ``of_counts`` takes independence alone."""
+        """Return what is assumed about the held-out rows; what is ``of_counts`` takes only independence."""
         units, where = self.problem.task.units, self.problem.certification.where
         if where is None:
             return ONE_SOURCE if units.independent else GROUPS_OF_ONE_SOURCE
@@ -177,7 +177,7 @@ class HeldOutPredictions:
         return Premise(f"{given} of them was seen", "the drawing of such rows", LIKE_THESE)
 
     def measure_loss(self, predicted: Numbers) -> Values:
-        """Return the loss of each row held out: 1 if it is wrong, or the clipped error by the clip."""
+        """Return the loss of each held-out row: 1 if it is wrong, or its clipped error by the clip."""
         y, clip = self.rows.y, self.problem.clip
         if clip is None:
             return np.asarray(predicted != y, float)
@@ -186,26 +186,26 @@ class HeldOutPredictions:
 
     @property
     def constants(self) -> Sequence[float]:
-        """What constants predict: each class, or of numbers the median of those to learn from."""
+        """What constants predict: each class, or for numbers the median of the learning rows."""
         task = self.problem.task
         if self.problem.clip is None:
             return range(task.n_classes)
         weights = task.units.weigh_rows(task.row_units)
         if weights is None:
-            return [float(np.median(task.y))]  # else the least number that half of the groups are up to
+            return [float(np.median(task.y))]  # with groups, the least number that half of them are up to
         return [float(np.quantile(task.y, 0.5, weights=weights, method="inverted_cdf"))]
 
     def find_rule(self, claim: str) -> Rule:
-        """Return the rule that a claim by this name is about: of a quantity, the first rule that is named."""
+        """Return the rule that a claim by this name is about: for a quantity, the first rule named."""
         named = claim not in self.problem.certification.quantities
         return Rule(claim if named else self.problem.certification.rule_of_quantities)
 
     def predict(self, rule: Rule) -> Prediction:
-        """Return what a rule makes of the rows held out."""
+        """Return what a rule predicts for the held-out rows."""
         return self.make_once(rule, lambda: rule.predict(self.models, self.rows.X))
 
     def predict_probabilities(self, rule: Rule) -> Values:
-        """Return the probability of each class for the rows held out, (rows, n_classes)."""
+        """Return the probability of each class for the held-out rows, (rows, n_classes)."""
         member = self.predict(rule).member
         return self.make_once(
             ("probabilities", rule),
@@ -218,9 +218,9 @@ class HeldOutPredictions:
         return [(member, self.problem.find_estimate_rows(member.k, member.split)) for member in members]
 
     def find_reference(self, label: str) -> tuple[str, Prediction, Ensemble] | None:
-        """Return the model of a learner that the winner is compared with: its name, what it predicts, itself.
+        """Return the model of a learner that the winner is compared with: its name, predictions, and itself.
 
-        It is None if the learner has none.
+        It is None if the learner has no model.
         """
         models = () if self.models.references is None else self.models.references.members
         for member in models:
@@ -237,13 +237,13 @@ class Gate(Stored):
     """Whether a rule is proven better than every constant: its bound is a figure unless it is.
 
     Attributes:
-        predicted: number of the class that the least favourable constant predicts; 0 with numbers, of which
+        predicted: number of the class that the least favourable constant predicts; 0 with numbers, for which
             there is one constant, the median of the learning rows.
-        lost, won: rows that the rule alone has wrong, and those that the constant alone has; of numbers, rows
-            on which the rule, and on which the constant is further off.
+        lost, won: rows that only the rule gets wrong, and those that only the constant does; for numbers,
+            rows on which the rule, and on which the constant, is further off.
         bound: upper bound on the share of losses against this constant, at the delta of the claim: the rule
             is proven better than every constant if it is below 1/2.
-        least: what it would be for the least favourable constant if the rule had no row wrong.
+        least: what it would be for the least favourable constant if the rule got no row wrong.
     """
 
     predicted: Count
@@ -266,23 +266,23 @@ class Claim(Stored):
         quantity: what is claimed, such as the error, at most ``bound``, or a recall, at least 1 - ``bound``.
         classifier: name of the rule ("refit", "vote" or "random", see ``rules.Rule``).
         bound: upper bound on its risk, in [0, 1]: on the probability that a new row is misclassified; by
-            class, a new row of this class; for auc, that a new pair of rows is not in order; of
-            numbers a share of the clip, or for "within:0.9" in units of the target. None: nothing can be
-            claimed, and the statement says why.
+            class, a new row of this class; for auc, that a new pair of rows is not in order; for numbers, a
+            share of the clip, or for "within:0.9" in units of the target. None: nothing can be claimed, and
+            the statement says why.
         delta: probability, over data and splits, with which the bound may fail.
         statement: the claim in words.
         certification: "paper" or "holdout".
         label: label of the class that it is about; None for error, auc and comparisons.
         errors, rows: what was counted for it: wrong rows and all rows, by class those of this class, for auc
-            pairs, summed over the estimate sets of all members; at a cut-off that was chosen for
-            this class, the rows that it may miss; of a comparison the rows that the rule alone has
-            wrong, and those that one of the two alone has; for "within:0.9" those further off; None for what
-            follows from other claims, and for a mean error of numbers.
-        measured: of a mean of losses that of the rows counted, as a share of the largest loss; else None.
+            pairs, summed over the estimate sets of all members; at a cut-off that was chosen for this class,
+            the rows that it may miss; for a comparison, the rows that only the rule gets wrong, and those
+            that only one of the two does; for "within:0.9", those further off; None for what follows from
+            other claims, and for a mean error of numbers.
+        measured: for a mean of losses, that of the rows counted, as a share of the largest loss; else None.
         cut_off: the cut-off of the scores from which on a row is classified as positive, if one was chosen.
         guaranteed: whether the cut-off was chosen for this claim: ``errors`` are the rows that it may miss.
         least_confidence: the confidence from which on a row is answered, if something is proven of such rows.
-        gate: of an error that rows held out bound, of all of them; else None.
+        gate: the gate of an error that is bounded by held-out rows, all of them; else None.
         subgroup: name of the subgroup of rows that it is about, such as "sex = f" or "41.5 <= age < 60".
     """
 
@@ -313,7 +313,7 @@ class Claim(Stored):
 
     @property
     def limit(self) -> str:
-        """The number that it gives, rounded to the safe side."""
+        """The number that it states, rounded to the safe side."""
         return self.quantity.format(self.risk)
 
     @property
@@ -323,33 +323,33 @@ class Claim(Stored):
 
     @property
     def held_out(self) -> bool:
-        """Whether it is proven by rows held out."""
+        """Whether it is proven by held-out rows."""
         return self.certification == Holdout.name
 
     @property
     def risk(self) -> float:
-        """The bound, or the one that says nothing."""
+        """The bound, or if there is none the one that says nothing."""
         return self.quantity.largest if self.bound is None else self.bound
 
     @property
     def says_something(self) -> bool:
-        """Whether less than everything is proven: an error below 1, a recall above 0."""
+        """Whether the bound is not trivial: an error below 1, a recall above 0."""
         return self.risk < self.quantity.largest
 
     @property
     def part(self) -> int:
-        """Of its rows those that are wrong, or where it is at least a limit, right."""
+        """The number of its rows that are wrong, or right if it is at least a limit."""
         wrong, rows = self.errors or 0, self.rows or 0
         return wrong if self.quantity.at_most else rows - wrong
 
     @property
     def rate(self) -> str:
-        """What was measured of it: the share of its rows, or a mean; "–" without any."""
+        """What was measured for it: the share of its rows, or a mean; "–" if nothing was."""
         return "–" if self.share is None else self.quantity.format_measured(self.share)
 
     @property
     def share(self) -> float | None:
-        """What was measured of it, in [0, 1]: the share of its rows, or a mean; None without any."""
+        """What was measured for it, in [0, 1]: the share of its rows, or a mean; None if nothing was."""
         return self.part / self.rows if self.measured is None and self.rows else self.measured
 
     @property
@@ -363,7 +363,7 @@ class Claim(Stored):
 
     @property
     def method(self) -> str:
-        """How it was obtained, and by what counts, as its statement ends; "" if nothing can be claimed."""
+        """How it was obtained, and from what counts, as its statement ends; "" if nothing can be claimed."""
         found = None if self.bound is None else METHOD.search(self.statement)
         return "" if found is None else found[1]
 
@@ -373,7 +373,7 @@ class Claim(Stored):
         return (self.classifier, self.cut_off) == (rule.name, cut_off)
 
     def shares_rule(self, other: "Claim") -> bool:
-        """Return whether both are about one rule: figures of two stand together only if that is said."""
+        """Return whether both are about the same rule: if not, figures side by side have to say so."""
         return (self.classifier, self.cut_off) == (other.classifier, other.cut_off)
 
     def make_rule(self, problem: Problem) -> Rule:
@@ -389,7 +389,7 @@ class Claim(Stored):
     def find_interval(self, required: Condition | None, delta: float) -> tuple[float, float] | None:
         """Return the exact interval of what was counted on held-out rows, in [0, 1].
 
-        It is None where counts are not binomial: as those of a class at a cut-off that its own rows chose.
+        It is None where counts are not binomial, as for a class at a cut-off that its own rows chose.
 
         Args:
             required: what the cut-off was chosen for, if one was.
@@ -401,7 +401,7 @@ class Claim(Stored):
         return bound_both_sides(self.part, self.rows, delta)
 
     def check(self, name: str, labels: Sequence[Label], of_subgroup: bool = False) -> None:
-        """Raise ValueError if nothing can be said of it: it is of no class, say, or more rows are wrong."""
+        """Raise ValueError if it is impossible: its class does not exist, say, or too many rows are wrong."""
         quantity, label, gate = self.quantity, self.label, self.gate
         of_class = quantity.by_class or bool(quantity.made_of)
         guarded = quantity.guarded and self.held_out and not of_subgroup
@@ -410,7 +410,7 @@ class Claim(Stored):
             "rows": self.rows is not None or not of_subgroup,
             "label": label in (labels if of_class else [None]),
             "bound": self.risk <= quantity.largest,
-            "delta": self.delta >= MIN_DELTA,  # else nothing could be counted against it
+            "delta": self.delta >= MIN_DELTA,  # else no bound could be computed
             "errors": (self.errors is None) == (self.rows is None) and (self.errors or 0) <= (self.rows or 0),
             "measured": quantity.is_mean == (self.measured is not None),
             "gate": guarded == (gate is not None) and (not gate or gate.predicted < max(1, len(labels))),
@@ -422,11 +422,11 @@ class Claim(Stored):
 
 
 class Counts(NamedTuple):
-    """What was counted on the rows held out for a claim.
+    """What was counted on the held-out rows for a claim.
 
     Attributes:
-        losses: of each independent unit, in [0, 1], in the order drawn, (units,); of a quantity that bounds
-            them by itself what it needs of each, such as the distance of a prediction.
+        losses: loss of each independent unit, in [0, 1], in the order drawn, (units,); for a quantity with a
+            bound of its own, what it needs of each, such as the distance of a prediction.
         errors, rows: as in ``Claim``.
         measured: likewise.
         shares: what each unit counts for, in [0, 1], (units,); None if all count the same.
@@ -440,21 +440,21 @@ class Counts(NamedTuple):
 
 
 class Need(NamedTuple):
-    """What a claim takes to say something, and what there will be; known before a run."""
+    """What it takes for a claim to say something, and what there will be; known before a run."""
 
     claim: str  # its quantity
     delta: float  # probability with which it may fail
     of: str  # which rows count for it: "held-out rows of class 'ill'"
     rows: int  # how many of them to expect
-    needed: int  # how many it takes at least, none of them wrong
+    needed: int  # how many it takes at least, with none of them wrong
     lines: list[str]  # in words
 
 
 class Quantity(Declared):
     """What can be claimed of a rule, by rows that nothing else used.
 
-    A family overrides ``count``, and what it does otherwise than a mean of independent losses; one that
-    yields several claims, ``claim``. ``docs/contributing/claims.md`` adds one.
+    A family overrides ``count``, and whatever differs from a mean of independent losses; one that yields
+    several claims overrides ``claim``. ``docs/contributing/claims.md`` shows how to add one.
 
     A ``Phrase`` is formatted with the ``claim``, the ``task``, ``who`` classifies its rows, "{0}" for the
     first argument, and ``two`` classes, the positive one last.
@@ -462,18 +462,18 @@ class Quantity(Declared):
     Attributes:
         states: what is proven, as a clause.
         quoted: the same for the first screen.
-        seen: what was counted, of ``rows`` held out in ``units`` that are drawn independently, and by which
+        seen: what was counted, on ``rows`` held out in ``units`` that are drawn independently, and by which
             ``bound`` it is proven.
-        measured_as: what was measured, of {part} of {rows} rows ``on``, which is the {rate}, or a {mean}.
+        measured_as: what was measured: {part} of {rows} rows ``on``, which is the {rate}, or a {mean}.
         guarded: whether a claim may be quoted only if its rule is proven better than every constant.
         is_mean: whether it is a mean of losses, which is ``measured``.
         is_binomial: whether its errors are binomial, given its rows, where rows are independent.
         largest: the bound that says nothing.
         caution: a sentence beside whatever is proven of it; "" for none.
-        usual: bounds of which a plan says how many rows they take, where the study asks for none.
-        width_of: the share of new rows of which it says how far off they are; None if it does not.
-        prevalence, worth: of what follows from recalls, the share of the positive class, and from which
-            probability on a row is flagged; else None.
+        usual: bounds for which a plan says how many rows they take, where the study asks for none.
+        width_of: the share of new rows for which it says how far off they are; None if it does not.
+        prevalence, worth: for what follows from recalls, the share of the positive class, and the probability
+            from which on a row is flagged; else None.
     """
 
     states: ClassVar[Phrase] = "the {claim.name} of {who} is {claim.says}"
@@ -495,29 +495,29 @@ class Quantity(Declared):
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
-        """Read it from its name, and write it as such."""
+        """Read it from its name, and write it as its name."""
         from pydantic_core import core_schema  # pydantic is imported where files are read
 
         return core_schema.no_info_after_validator_function(read_quantity, core_schema.str_schema())
 
     @property
     def of_counts(self) -> bool:
-        """Whether its errors are binomial, given its rows, whatever each row's own chance of being wrong."""
+        """Whether its errors are binomial, given its rows, whatever each row's own chance of an error."""
         return self.is_binomial and (self.is_error or self.by_class)
 
     @property
     def side(self) -> str:
-        """On which side of the limit it is proven to be: "at most", or "at least"."""
+        """The side of the limit that it is proven to be on: "at most", or "at least"."""
         return "at most" if self.at_most else "at least"
 
     def name_of(self, label: Label | None) -> str:
-        """Return a phrase that names it, of a class if it is about one."""
+        """Return a phrase that names it, with its class if it is about one."""
         if label is None or not self.by_class:
             return self.title
         return f"{self.title} (recall of {label!r})" if self.two_classes else f"{self.title} of {label!r}"
 
     def format(self, bound: float) -> str:
-        """Format the limit that a bound on the risk says, rounded to the safe side."""
+        """Format the limit that a bound on the risk implies, rounded to the safe side."""
         return ceil_percent(bound) if self.at_most else floor_percent(1 - bound)
 
     def format_measured(self, mean: float) -> str:
@@ -525,7 +525,7 @@ class Quantity(Declared):
         return format_percent(mean)
 
     def count(self, held: HeldOutPredictions, rule: Rule) -> Counts:
-        """Return what the rows held out show of it."""
+        """Return what the held-out rows show about it."""
         raise NotImplementedError
 
     def bound(self, held: HeldOutPredictions, counts: Counts) -> tuple[float | None, str]:
@@ -549,7 +549,7 @@ class Quantity(Declared):
         """Yield the claims that its name stands for.
 
         Args:
-            held: the rows held out, and the models.
+            held: the held-out rows, and the models.
             rule: what classifies them.
         """
         counts, task = self.count(held, rule), held.problem.task
@@ -562,10 +562,10 @@ class Quantity(Declared):
         """Return a claim with its sentence: what is proven, or why nothing is.
 
         Args:
-            claim: about it.
-            held: the rows held out, and the models.
-            method: how the bound was obtained, and by what counts.
-            lack: why nothing is proven, as the end of a sentence; if nothing is, by default the method.
+            claim: a claim about it.
+            held: the held-out rows, and the models.
+            method: how the bound was obtained, and from what counts.
+            lack: why nothing is proven, if so, as the end of a sentence; by default the method.
         """
         who = claim.make_rule(held.problem).classifier()
         if lack or claim.bound is None:
@@ -580,10 +580,10 @@ class Quantity(Declared):
         """Say what was measured of what a claim is about; "" if nothing was.
 
         Args:
-            claim: about it.
+            claim: a claim about it.
             on: names the rows that were counted: "held-out rows".
-            mean: the error measured by the rule of the claim on these rows; of groups the mean of theirs.
-            task: what rows are like.
+            mean: the measured error of the claim's rule on these rows; for groups, the mean of theirs.
+            task: what the rows are like.
         """
         if (claim.measured is None and not claim.rows) or (self.answers and claim.bound is None):
             return ""
@@ -595,7 +595,7 @@ class Quantity(Declared):
         raise NotImplementedError
 
     def scale(self, value: float) -> float:
-        """Return the bound on the risk that a condition asks for, given its value."""
+        """Return the bound on the risk that corresponds to the value of a condition."""
         return value if self.at_most else 1 - value
 
     def find_least(self, claim: Claim, units: int, has_losses: bool) -> float:
@@ -609,7 +609,7 @@ class Quantity(Declared):
         return "" if claim.bound is None else self.caution
 
     def foresee(self, problem: Problem) -> Iterator[Need]:
-        """Yield what claims of it take, and what there will be, before anything is drawn or fitted."""
+        """Yield what its claims take, and what there will be, before anything is drawn or fitted."""
         held = HeldOutPredictions(problem, Models())
         yield self.need(problem, lambda n: self.bound(held, self.count_flawless(problem, n))[0])
 
@@ -623,17 +623,17 @@ class Quantity(Declared):
         share: float = 1.0,
         most: int = MAX_ROWS,
     ) -> Need:
-        """Return what a claim takes to say the value that the study asks for, or else the usual ones.
+        """Return what it takes for a claim to reach the value that the study asks for, or the usual ones.
 
         Args:
             problem: what is to be solved.
-            best: returns the bound that so many rows prove of which none is wrong, None for nothing; by
-                default that on a share of wrong rows.
+            best: returns the bound that this many rows prove if none is wrong, None for nothing; by default
+                that on a share of wrong rows.
             delta: probability with which the claim may fail; by default its share.
-            label: of the class that it is about, if it is.
-            of: says which of the rows held out count, after "held-out rows"; by default those of the class.
-            share: of the rows of the table that are such.
-            most: rows that are looked for.
+            label: label of the class that it is about, if any.
+            of: says which of the held-out rows count, after "held-out rows"; by default those of the class.
+            share: share of the rows of the table that count.
+            most: largest number of rows to consider.
         """
         table, asked = problem.all_rows, self.find_asked(problem)
         held, delta = table.n_units - problem.task.n_units, delta or problem.study.delta_of_claim
@@ -660,13 +660,13 @@ class Quantity(Declared):
         return Need(str(self), delta, units, rows, min(takes, default=1), lines)
 
     def count_flawless(self, problem: Problem, n: int) -> Counts:
-        """Return what n units show of it of which none is wrong, and which are like those to learn from."""
+        """Return what n units show about it if none is wrong and they are like the learning units."""
         return Counts(np.zeros(n))
 
     def find_asked(self, problem: Problem) -> tuple[str, float] | None:
         """Return the option by which a study asks for a value of it, and the bound that this takes.
 
-        Such as "require=ppv:0.02>=0.3" and 0.7; None if there is none.
+        For example "require=ppv:0.02>=0.3" and 0.7; None if there is no such option.
         """
         required = problem.required
         if required is None or required.name != str(self):
@@ -674,7 +674,7 @@ class Quantity(Declared):
         return f"require={required}", self.scale(required.value)
 
     def check(self, problem: Problem) -> None:
-        """Raise InputError if a value that a study asks for takes more rows than will be held out."""
+        """Raise InputError if the value that a study asks for takes more rows than will be held out."""
         if (asked := self.find_asked(problem)) is None:
             return
         for need in self.foresee(problem):
@@ -689,7 +689,7 @@ def read_quantity(name: str) -> Quantity:
     """Return the quantity that a claim in a file is about.
 
     Raises:
-        ValueError: it is not known here.
+        ValueError: the quantity is not known here.
     """
     quantity = parse_quantity(name)
     if quantity is None:
@@ -705,10 +705,10 @@ def name_loss_bound(m: int, unit: str, drawn: bool = True) -> str:
 
 
 def bound_count(wrong: int, units: int, delta: float, copies: int = 0, one_law: bool = True) -> float:
-    """Return Clopper-Pearson's bound without ``copies`` of the units, right ones if there are as many.
+    """Return Clopper-Pearson's bound without ``copies`` of the units, right ones if there are that many.
 
-    Independent units that are not of ``one_law`` have unlike probabilities, whose mean it bounds but where
-    one unit is right, which has a larger bound (docs/theory/bounds.md, "Held out by a column").
+    Independent units that are not of ``one_law`` have unlike probabilities, whose mean this bounds, except
+    where one unit is right, which has a larger bound (docs/theory/bounds.md, "Held out by a column").
     """
     left = count_without(copies, units)
     bound = float(clopper_pearson(min(wrong, left), left, delta))
@@ -719,7 +719,7 @@ def bound_wrong(held: HeldOutPredictions, wrong: Mask, delta: float) -> tuple[fl
     """Return the bound on the probability that a held-out row, or pair, is wrong, and its name.
 
     Args:
-        held: the rows held out; where some are copies their positions are not used.
+        held: the held-out rows; where some are copies, their positions are not used.
         wrong: which are wrong, in the order of the draw.
         delta: probability that the bound fails.
     """
@@ -732,7 +732,7 @@ def bound_wrong(held: HeldOutPredictions, wrong: Mask, delta: float) -> tuple[fl
 
 
 class Acceptance(NamedTuple):
-    """Whether a condition of the study is met by what is proven."""
+    """Whether what is proven meets a condition of the study."""
 
     condition: Condition
     met: bool
@@ -753,17 +753,17 @@ def decide(condition: Condition, claims: Sequence[Claim], units: int, has_losses
     """Return whether a condition is met by the first claim about its quantity, by every class.
 
     Args:
-        condition: of the study's certification.
-        claims: of the certificate, in their order.
+        condition: a condition of the study's certification.
+        claims: the claims of the certificate, in their order.
         units: how many independent rows, or groups, were held out.
-        has_losses: whether units have losses, and are not right or wrong.
+        has_losses: whether units have losses, instead of being right or wrong.
     """
     about = [
         claim
-        for claim in claims  # of errors without their clip, which conditions leave out
+        for claim in claims  # errors without their clip, which conditions leave out
         if condition.name in (str(claim.quantity), claim.quantity.name if claim.quantity.is_error else "")
     ]
-    first = [claim for claim in about if claim.classifier == about[0].classifier]  # one of each class
+    first = [claim for claim in about if claim.classifier == about[0].classifier]  # one for each class
     met = refuted = False
     if first:
         quantity = first[0].quantity
@@ -790,7 +790,7 @@ def format_ends(low: float, high: float) -> str:
 
 
 def describe_intervals(delta: float) -> str:
-    """Return the sentence that says what intervals at a level are."""
+    """Return the sentence that says what intervals at this level are."""
     return (
         f"exact {format_level(delta)} intervals (Clopper-Pearson, two-sided), each by itself and not "
         "jointly; they are of what was measured, and no claims"
@@ -800,6 +800,6 @@ def describe_intervals(delta: float) -> str:
 def is_fixed_for(quantity: str, required: Condition | None) -> bool:
     """Return whether a cut-off that was chosen for a condition is fixed given the rows of other classes.
 
-    One chosen for a recall depends on the rows of its class alone; for a predictive value, on all.
+    A cut-off chosen for a recall depends only on the rows of its class; one for a predictive value, on all.
     """
     return required is not None and required.kind.by_class and required.name != quantity

@@ -1,15 +1,15 @@
 """Claims by class and of the AUC: sensitivity, specificity, the recall of each class, and pairs in order.
 
 Everything here holds given the labels of all rows: rows of a class are independent draws from its
-distribution, whatever its share. So the claims remain valid if the shares of the classes change. What is
-wrong of a class's rows, or of disjoint pairs of a row of each class, is binomial.
+distribution, whatever its share. So the claims remain valid if the shares of the classes change. The number
+of wrong rows of a class, or of wrong disjoint pairs of a row of each class, is binomial.
 
 A cut-off of scores with a guarantee, sensitivity at least tau, is chosen on the rows that certify. A row is
-flagged, that is classified as positive, if its score is at least t. Let n+ held-out rows be positive, U_d
+flagged, that is, classified as positive, if its score is at least t. Let n+ held-out rows be positive, U_d
 Clopper-Pearson's bound, k the largest count with U_d(k; n+) <= 1 - tau, and t the (k + 1)-th smallest of
-their scores. There is no grid, nothing is paid for the choice, and ties are allowed (docs/theory/bounds.md,
-"A cut-off with a guarantee"). For a specificity the same is done on the negatives, from above: t is just
-beyond the (k + 1)-th largest.
+their scores. There is no grid, the choice costs nothing, and ties are allowed (docs/theory/bounds.md, "A
+cut-off with a guarantee"). For a specificity, the same is done on the negatives, from above: t is just beyond
+the (k + 1)-th largest.
 """
 
 from abc import abstractmethod
@@ -40,17 +40,17 @@ from ckcv_ray.learners.ensemble import count_classes
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.validation import Classes, Values
 
-USUAL = (0.2, 0.1, 0.05)  # bounds whose rows are counted before a run
+USUAL = (0.2, 0.1, 0.05)  # bounds for which the rows needed are counted before a run
 
 
 class ChosenCutOff(NamedTuple):
     """What was found for a condition that the study requires.
 
     Attributes:
-        cut_off: of the scores; None if none is required, or none qualifies.
+        cut_off: the cut-off of the scores; None if none is required, or none qualifies.
         lack: why none qualifies, as the end of a sentence; else "".
-        misses: the number of the class whose recall it guarantees, -1 if it is none's, and the held-out rows
-            of it that it may miss, which are counted as missed.
+        misses: the number of the class whose recall it guarantees, -1 if there is none, and how many held-out
+            rows of that class it may miss, which are counted as missed.
         n_tested: how many cut-offs were tested on the same rows; None if it was not found by tests.
     """
 
@@ -95,7 +95,7 @@ class Recall(Quantity):
     )
 
     def list_classes(self, problem: Problem) -> list[int]:
-        """Return the numbers of the classes that it is claimed of."""
+        """Return the numbers of the classes for which it is claimed."""
         return list(range(problem.task.n_classes))
 
     def claim(self, held: HeldOutPredictions, rule: Rule) -> Iterator[Claim]:
@@ -127,7 +127,7 @@ class Recall(Quantity):
             yield self.conclude(claim, held, method, lack)
 
     def foresee(self, problem: Problem) -> Iterator[Need]:
-        """Yield how many rows of each class it takes; none where a predictive value says so."""
+        """Yield how many rows of each class it takes; nothing where a predictive value says this."""
         if problem.required is not None and problem.required.kind.made_of:
             return
         table, (of_all, together) = problem.all_rows, share_recalls(problem)
@@ -138,9 +138,9 @@ class Recall(Quantity):
 
 
 def share_recalls(problem: Problem) -> tuple[float, int]:
-    """Return the delta of all recalls together, and of how many classes they are claimed.
+    """Return the delta of all recalls together, and the number of classes for which they are claimed.
 
-    It is half of their share where a predictive value is required.
+    The delta is half of their share where a predictive value is required.
     """
     delta = problem.study.delta_of_claim
     recalls = [each for each in problem.certification.quantities.values() if isinstance(each, Recall)]
@@ -159,7 +159,7 @@ class BinaryRecall(Recall, Requirable):
         return [problem.positive if self.of_positive else 1 - problem.positive]
 
     def choose_cut_off(self, held: HeldOutPredictions, rule: Rule) -> ChosenCutOff:
-        """Return the cut-off at which it is at least what the study requires."""
+        """Return the cut-off at which the recall is at least what the study requires."""
         problem, condition = held.problem, held.problem.required
         assert condition is not None
         (number,), (of_all, together) = self.list_classes(problem), share_recalls(problem)
@@ -251,7 +251,7 @@ def find_cut_off(
     """Choose the cut-off at which a recall is at least a value; None if there are too few rows of the class.
 
     Args:
-        score: of each held-out row, larger for rows of class 1.
+        score: score of each held-out row, larger for rows of class 1.
         y: class of each held-out row, 0 or 1.
         positive: number of the class of the rows that are flagged.
         number: number of the class whose recall it is.

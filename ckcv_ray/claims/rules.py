@@ -2,7 +2,7 @@
 
 The mean risk is that of a member drawn independently for each row; the vote errs at most twice as often.
 Scores are rounded to ``SCORE_DIGITS`` digits before they are ordered and whenever a row is classified by a
-cut-off, since their last bits may differ with the rows that are predicted together.
+cut-off, since their last bits may depend on which rows are predicted together.
 """
 
 from dataclasses import dataclass, replace
@@ -19,11 +19,11 @@ MAX_DIGITS = 18
 ONE_MODEL = {  # rules of one model, which belongs to no split
     "refit": "the model fitted on the learning rows",
     "full": "the model fitted on all rows",
-    "given": "it",  # of a file of predictions, whose premise says what it is
+    "given": "it",  # for a file of predictions, whose premise says what it is
 }
 
 
-SCORE_DIGITS = 12  # of a score, that count
+SCORE_DIGITS = 12  # digits of a score that count
 LARGEST_SCORE = 1e300
 
 
@@ -61,7 +61,7 @@ def round_scores(score: Values) -> Values:
 
 
 def find_member(rule: str) -> int:
-    """Return the split whose member a rule such as "member:7" is; -1 if it is none."""
+    """Return the split whose member a rule such as "member:7" applies; -1 for any other rule."""
     kind, _, digits = rule.partition(":")
     known = kind == "member" and digits.isascii() and digits.isdigit() and len(digits) <= MAX_DIGITS
     return int(digits) if known else -1
@@ -74,11 +74,11 @@ class Rule:
     Attributes:
         name: "random" (a member drawn independently for each row), "vote" (the majority), "member:7" (the
             member of split 7), "refit" (one model, fitted on all rows that were not held out) or "full" (one
-            model, fitted on all rows). As parsed it may also be "auto": the claims of a result decide what it
-            is (``Result.rule``).
-        seed: of the draws of "random"; the other rules ignore it.
+            model, fitted on all rows). As parsed it may also be "auto": the claims of a result decide which
+            rule that is (``Result.rule``).
+        seed: seed of the draws of "random"; the other rules ignore it.
         repeats: for "random", whether the seed was given, so that every call with it repeats the draws.
-        cut_off: the cut-off of the scores, of two classes; None for the learner's own.
+        cut_off: the cut-off of the scores, with two classes; None for the learner's own.
     """
 
     name: str
@@ -107,7 +107,7 @@ class Rule:
     def measure_confidence(self, models: Models, X: Rows) -> Values:
         """Return how confident a rule that draws no member is in each row of X [rows, d]: 0 or more, rounded.
 
-        Of two classes it is the distance of the score from the rule's own cut-off, which is 0, and of several
+        With two classes it is the distance of the score from the rule's own cut-off, which is 0, with several
         the margin between the two largest scores; for a majority, of the members' mean scores.
         """
         ensemble, split = self.ensemble(models), find_member(self.name)
@@ -140,7 +140,7 @@ class Rule:
         return f"the member of F* fitted on split {find_member(self.name)}"
 
 
-# the values of ``by``, and what they name; for the member of one split, see ``parse_rule``
+# the values of ``by``, and what they stand for; for the member of one split, see ``parse_rule``
 BY = {name: Rule(name) for name in ("auto", "vote", "random", "refit", "full")}
 
 
@@ -148,7 +148,7 @@ def parse_rule(by: str) -> Rule:
     """Return the rule that a value of ``by`` names: one of ``BY``, or "member:7".
 
     Raises:
-        InputError: it names none.
+        InputError: it names no rule.
     """
     if isinstance(by, str) and (split := find_member(by)) >= 0:
         return Rule(f"member:{split}")
