@@ -1,6 +1,6 @@
 """Learners behind one interface (``base``), the models they fit, and ensembles of those models.
 
-Importing a learner registers those of this package: nothing below needs to know their classes.
+Importing a learner registers those of this package: no lower layer needs to know their classes.
 """
 
 from typing import Any

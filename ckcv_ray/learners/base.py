@@ -1,10 +1,10 @@
-"""The learner interface: all that the engine, storage, claims and reports know of what is fitted.
+"""The learner interface: all that the engine, storage, claims and reports know about what is fitted.
 
 A learner has three parts. Its ``Space`` lists the settings, as paths: settings that share work, in ascending
-order of cost, of which the engine asks for the first steps. Its ``Trainer`` fits them to the splits of a
+order of cost, of which the engine requests the first steps. Its ``Trainer`` fits them to the splits of a
 task, and its ``Codec`` turns fitted models into a table and back.
 
-Everything is addressed by position, (path, step); only the space knows the values, and people see them. A fit
+Everything is addressed by position, (path, step); only the space knows the values, which people see. A fit
 depends only on the learner, its training rows and its position.
 """
 
@@ -27,7 +27,7 @@ from ckcv_ray.tables.task import Task
 from ckcv_ray.validation import MOST, Classes, Index, Rows, agree
 
 COPIES = 4  # copies of a split's rows that a fit may hold at once
-Cells = dict[str, Any]  # of a row of a table of models, by column
+Cells = dict[str, Any]  # the cells of a row in a table of models, by column
 Setting = Mapping[str, Any]  # hyperparameters by name: JSON values, strings of printable characters
 
 
@@ -50,14 +50,14 @@ class Predicted(NamedTuple):
 
 
 class Model:
-    """A fitted model: ``predict`` of classes, ``predict_outputs`` of whatever else it gives."""
+    """A fitted model: ``predict`` for classes, ``predict_outputs`` for its other outputs."""
 
     def predict(self, X: Rows) -> Predicted:
         """Classify rows X [rows, d]; the result for one row does not depend on the others."""
         raise NotImplementedError(f"{type(self).__name__} does not predict classes")
 
     def predict_outputs(self, X: Rows, needs: frozenset[Output]) -> Outputs:
-        """Return the outputs for rows X [rows, d], at least those that are needed."""
+        """Return the outputs for rows X [rows, d], at least those in ``needs``."""
         label, rank = self.predict(X)
         return Outputs(label, rank if Output.RANK in needs else None)
 
@@ -81,7 +81,7 @@ class Fits(Protocol):
 
 
 class FitsOf(NamedTuple):
-    """Fits whose parts are at hand; see ``Fits``."""
+    """Fits with their parts given; see ``Fits``."""
 
     status: NDArray[np.int8]
     n_iter: NDArray[np.int64]
@@ -104,18 +104,18 @@ class Coding(Protocol):
         """Whether each category has a column of its own."""
 
     def resolve(self, trees: bool, scaled: bool | None = None) -> Self:
-        """Return what suits a learner: of trees or not, with numbers that are standardised or not."""
+        """Return what suits a learner: tree-based or not, with numbers standardised or not."""
 
 
 Coded = TypeVar("Coded", bound=Coding)
 
 
 class Path(Sequence[Setting]):
-    """The settings of a path, made when they are asked for: a study from a file may have very many.
+    """The settings of a path, made on request: a study from a file may have very many.
 
     Args:
         length: number of steps.
-        make: takes a step; its setting.
+        make: takes a step; returns its setting.
     """
 
     def __init__(self, length: int, make: Callable[[int], Setting]) -> None:
@@ -145,14 +145,14 @@ class Space:
         return self.paths[path][step]
 
     def settings(self) -> dict[str, NDArray[np.generic]]:
-        """Return the hyperparameters of all positions by name, path by path; None where there is none."""
+        """Return the hyperparameters of all positions by name, path by path; None where one is absent."""
         every = [setting for path in self.paths for setting in path]
         names = dict.fromkeys(name for setting in every for name in setting)
         return {name: _make_column([setting.get(name) for setting in every]) for name in names}
 
 
 class Trainer(ABC):
-    """What fits a learner. The defaults are those of models made from rows directly."""
+    """What fits a learner. The defaults suit models that are fitted to rows directly."""
 
     @property
     def convergence_advice(self) -> str:
@@ -160,7 +160,7 @@ class Trainer(ABC):
         return ""
 
     def share(self, task: Task) -> object:
-        """Compute what all splits of a task share; it is kept in the object store, read-only."""
+        """Compute what all splits of a task share; it is kept read-only in the object store."""
         return task
 
     @abstractmethod
@@ -172,7 +172,7 @@ class Trainer(ABC):
         return float(n_train)
 
     def memory(self, n_train: int, n_score: int, d: int) -> int:
-        """Return the memory of one split of d columns in bytes, not counting what is shared."""
+        """Return the memory in bytes of one split with d columns, not counting what is shared."""
         return COPIES * 8 * (n_train + n_score) * (d + 1)
 
     def load(self) -> None:
@@ -180,12 +180,12 @@ class Trainer(ABC):
         return
 
     def state(self) -> dict[str, str]:
-        """Return, by name, what else on this machine may change the bits of a result."""
+        """Return, by name, whatever else on this machine may change the bits of a result."""
         return {}
 
 
 def try_model(model: Model, task: Task) -> None:
-    """Predict the first row of a task, so that a stored model that cannot is found when it is read."""
+    """Predict the first row of a task, so that a stored model that cannot do so is found on reading."""
     model.predict_outputs(task.X[:1], frozenset({task.target.output}))
 
 
@@ -197,8 +197,8 @@ class Codec(ABC, Generic[Fitted]):
 
     Attributes:
         schema: the columns, unless they depend on the task.
-        hyperparameters: attributes of models that are their setting.
-        stores_repeats: whether models can be stored where a training row is there several times.
+        hyperparameters: the attributes of models that make up their setting.
+        stores_repeats: whether models can be stored if a training row occurs several times.
     """
 
     schema: pa.Schema
@@ -211,7 +211,7 @@ class Codec(ABC, Generic[Fitted]):
 
     @abstractmethod
     def read(self, row: Cells, task: Task) -> Model:
-        """Return the model on a task that is stored in a row, of which no cell is empty.
+        """Return the model on a task that is stored in a row, which has no empty cell.
 
         Raises:
             ValueError: the row does not describe a model on this task.
@@ -223,7 +223,7 @@ class Codec(ABC, Generic[Fitted]):
         return self.schema
 
     def table(self, models: Sequence[Fitted], task: Task) -> pa.Table:
-        """Return a table with a row of ``columns`` for each model on a task."""
+        """Return a table with the ``columns`` and a row for each model on a task."""
         rows = [
             {name: v.tolist() if isinstance(v, np.ndarray) else v for name, v in self.write(model).items()}
             for model in models
@@ -241,12 +241,12 @@ class Codec(ABC, Generic[Fitted]):
         return {name: getattr(model, name) for name in self.hyperparameters}
 
     def same(self, a: Fitted, b: Fitted, rounding: float = 0.0) -> bool:
-        """Return whether two models are equal in content, as their rows say.
+        """Return whether two models are equal in content, judged by their rows.
 
         Args:
             a, b: the models.
-            rounding: how far their numbers may be apart, see ``validation.agree``; at 0 they are equal in
-                every bit.
+            rounding: how far apart their numbers may be, see ``validation.agree``; at 0, every bit has to be
+                equal.
         """
         return agree(self.write(a), self.write(b), rounding)
 
@@ -254,8 +254,7 @@ class Codec(ABC, Generic[Fitted]):
 class Learner(HasOptions, ABC):
     """What is fitted: a frozen dataclass that is part of a study; its fields are its options.
 
-    The parts are made from the fields when they are first asked for, and kept: they are no part of equality,
-    nor of a pickle.
+    The parts are made from the fields on first request, and kept: they play no part in equality or pickles.
 
     Attributes:
         name: short name, used in files and on the command line.
@@ -266,21 +265,21 @@ class Learner(HasOptions, ABC):
     @property
     @abstractmethod
     def kinds(self) -> frozenset[Kind]:
-        """Kinds of task it can learn."""
+        """Kinds of task that it can learn."""
 
     @property
     def outputs(self) -> frozenset[Output]:
-        """What its models give besides class numbers, or numbers.
+        """What its models output besides class numbers, or numbers.
 
-        With ``Output.RANK``, of two classes a row with a larger score is more likely of the second; with
-        ``Output.RANKS``, of several there is such a score for each; with ``Output.PROBABILITY``,
+        With ``Output.RANK``, given two classes, a row with a larger score is more likely to be of the second;
+        with ``Output.RANKS``, given several, there is such a score for each; with ``Output.PROBABILITY``,
         ``Model.predict_outputs`` gives the probability of each class.
         """
         return frozenset()
 
     @property
     def weighs_rows(self) -> bool:
-        """Whether its fits use the weights of rows, ``Task.weighting``; if not, they are refused."""
+        """Whether its fits use the weights of rows, ``Task.weighting``; if not, weights are refused."""
         return False
 
     @property
@@ -307,7 +306,7 @@ class Learner(HasOptions, ABC):
         """Return the canonical form on a task, the same for all learners that are equal on it.
 
         Raises:
-            InputError: an option does not fit the task, such as one that names a label.
+            InputError: an option does not suit the task, such as one that names a label.
         """
         return self
 
@@ -315,12 +314,12 @@ class Learner(HasOptions, ABC):
         """Check that it can be fitted to this many training rows, the fewest that a split may have.
 
         Raises:
-            InputError: an option needs more.
+            InputError: an option needs more rows.
         """
         return
 
     def check_storable(self, encode: Callable[[], Task]) -> None:
-        """Check that its models can be stored; it may fit some of the rows that ``encode`` gives, as it is.
+        """Check that its models can be stored; this may fit some of the rows that ``encode`` returns, as is.
 
         Raises:
             InputError: they cannot.
@@ -332,10 +331,10 @@ class Learner(HasOptions, ABC):
 
         Args:
             task: the rows.
-            encoding: what the study says of it, to ``resolve`` with what suits the learner.
+            encoding: the study's encoding, to ``resolve`` to what suits the learner.
 
         Raises:
-            InputError: the table has no such columns as the learner names.
+            InputError: the table lacks columns that the learner names.
         """
         return self, None if task.schema.plain else encoding.resolve(trees=False)
 
@@ -345,11 +344,11 @@ class Learner(HasOptions, ABC):
         return replace(self, **{name: options.thin_values(value, most) for name, value in lists.items()})  # type: ignore[type-var]
 
     def usual(self, task: Task) -> Self:
-        """Return the learner at the setting that is usual without a search, unless values were asked for."""
+        """Return the learner at the setting that is usual without a search, unless values were given."""
         return self
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the fields alone: what is made from them is made again where it is used."""
+        """Return only the fields: what is made from them is made again where it is used."""
         return {field.name: getattr(self, field.name) for field in fields(cast(Any, self))}
 
 
@@ -371,7 +370,7 @@ def check_filled(*rows: Cells) -> None:
 
 
 def _is_empty(value: object) -> bool:
-    """Return whether a cell is empty, or one in a list, however deep: entries of a list are of one type."""
+    """Return whether a cell is empty, or any entry of a list at any depth: a list's entries have one type."""
     if not isinstance(value, list):
         return value is None
     return None in value or (bool(value) and isinstance(value[0], list) and any(map(_is_empty, value)))
@@ -379,11 +378,11 @@ def _is_empty(value: object) -> bool:
 
 Registered = TypeVar("Registered", bound=Learner)
 LEARNERS: dict[str, Any] = {}  # by name: those of this package, of installed ones, and of users
-DEFAULT = "svm"  # the learner that is taken unless another is
+DEFAULT = "svm"  # the learner unless another is chosen
 ANY = "estimator"  # any estimator of scikit-learn
 CHOICE = "choice"  # several learners, as one
 ALL = "all"  # the learners of ZOO that suit the table's size
-ZOO = {  # number of rows up to which each is among all; of equals the simplest, which comes first, wins
+ZOO = {  # number of rows up to which each is among all; of equal ones the simplest, which is first, wins
     "constant": MOST,
     "naive_bayes": MOST,
     "lda": MOST,
@@ -408,14 +407,14 @@ def register(learner: type[Registered]) -> type[Registered]:
 
 
 def register_instance(learner: Learner) -> None:
-    """Register the classes of a learner unless their names are taken: an actor may not know them."""
+    """Register the classes of a learner unless their names are taken: an actor may not know these."""
     for single in learner.by_label.values():
         LEARNERS.setdefault(single.name, type(single))
 
 
 @contextmanager
 def end_forks() -> Iterator[None]:
-    """End a process that code inside the context forks, if it returns here: the work is its parent's."""
+    """End a process that code inside the context forks, if it gets back here: the work is its parent's."""
     process = os.getpid()
     try:
         yield

@@ -1,10 +1,10 @@
-"""What is fitted to a table: learners, each with the steps that its rows go through, several of them as one.
+"""What is fitted to a table: learners with the steps that their rows go through, several of them as one.
 
-In every split the rows are encoded and the training rows balanced as a learner has it, before it is fitted; a
-model has its encoder. The paths of several learners are those of each, one learner after the other. They are
-compared by the same criterion on the same splits, so what is selected is a learner, its setting and a number
-of folds. A setting names its learner first, ``{"learner": "svm", "C": 1.0, ...}``. Each learner is known by a
-label: its name, unless the choice has labels of its own.
+In every split, before a learner is fitted, the rows are encoded and the training rows balanced as it asks; a
+model keeps its encoder. The paths of several learners are those of each, one learner after the other. They
+are compared by the same criterion on the same splits, so what is selected is a learner, its setting and a
+number of folds. A setting names its learner first, ``{"learner": "svm", "C": 1.0, ...}``. Each learner is
+known by a label: its name, unless the choice has labels of its own.
 """
 
 import json
@@ -44,7 +44,7 @@ from ckcv_ray.validation import MOST, Index, Rows, agree, integer, quote, sequen
 LABEL = "learner"  # the hyperparameter, and the column, that names a learner
 ENCODER = "encoder"
 LONGEST = 100
-ROWS = 1 << 16  # rows that are encoded and predicted at once
+ROWS = 1 << 16  # rows encoded and predicted at once
 
 
 class Prepared(NamedTuple):
@@ -52,10 +52,10 @@ class Prepared(NamedTuple):
 
     Attributes:
         learner: the learner.
-        encoding: how columns are encoded; None if they are given as they are.
+        encoding: how columns are encoded; None if they are passed on as they are.
         balance: how the classes of the training rows are then made equal in size.
-        share: how many rows it is fitted to, relative to the training rows, about.
-        width: the largest number of columns that the table can become where it is encoded.
+        share: approximate number of rows it is fitted to, relative to the training rows.
+        width: the largest number of columns that the table can become when it is encoded.
     """
 
     learner: Learner
@@ -72,15 +72,15 @@ class Prepared(NamedTuple):
         return cls(learner, suited, balance, share, width)
 
     def encode(self, task: Task) -> Task:
-        """Return the task with its rows as the learner is given them, if it is fitted to all of them."""
+        """Return the task with its rows as the learner gets them, if it is fitted to all of them."""
         return task if self.encoding is None else self.encoding.fit(task, np.arange(task.n)).task(task)
 
     def cost(self, n_train: int) -> float:
-        """Return the relative cost of a fit to as many rows as there are after balancing, about."""
+        """Return the relative cost of a fit to about as many rows as there are after balancing."""
         return self.learner.trainer.cost(self._count_rows(n_train))
 
     def memory(self, n_train: int, n_score: int, d: int) -> int:
-        """Return the bytes of a split, with as many columns as there can be, and of encoded rows."""
+        """Return the bytes of a split with as many columns as there can be, including encoded rows."""
         columns = d if self.encoding is None else self.width
         needed = self.learner.trainer.memory(self._count_rows(n_train), n_score, columns)
         return needed + 8 * (n_train + n_score) * self.width
@@ -93,7 +93,7 @@ class Combined(Learner):
     """Learners with their steps, as one.
 
     Attributes:
-        prepared: the learners by label, which is None for a single one.
+        prepared: the learners by label; None is the label of a single one.
     """
 
     prepared: Mapping[str | None, Prepared]
@@ -105,7 +105,7 @@ class Combined(Learner):
 
     @property
     def outputs(self) -> frozenset[Output]:
-        """What the models of every learner give."""
+        """What the models of all learners output."""
         return frozenset.intersection(*(each.learner.outputs for each in self.prepared.values()))
 
     @property
@@ -115,7 +115,7 @@ class Combined(Learner):
 
     @cached_property
     def space(self) -> Space:
-        """The paths of all learners; of several, a setting names its learner first."""
+        """The paths of all learners; with several, a setting names its learner first."""
 
         def add_label(label: str | None, path: Sequence[Setting]) -> Sequence[Setting]:
             return path if label is None else Path(len(path), lambda step: {LABEL: label, **path[step]})
@@ -168,14 +168,14 @@ class Choice(Combined):
     """A choice among several learners, by the criterion of the study.
 
     Attributes:
-        learners: at least two learners; of equals the one named first wins.
+        learners: at least two learners; of equal ones the one named first wins.
         labels: what each is called in settings, tables and files; None for their names, which then have to
             differ.
-        most_rows: number of rows up to which each is compared, on larger tables it is left out; None if all
-            are, whatever the table's size.
+        most_rows: number of rows up to which each is compared; on larger tables it is left out. None if all
+            are compared, whatever the table's size.
 
     Raises:
-        InputError: a learner is named twice, or another value does not fit.
+        InputError: a learner is named twice, or another value is not allowed.
     """
 
     name: ClassVar[str] = CHOICE
@@ -221,7 +221,7 @@ class Choice(Combined):
         """Return the choice among the canonical forms of the learners for a table of this size.
 
         Raises:
-            InputError: fewer than two are for it, or see ``base.Learner``.
+            InputError: fewer than two suit it, or see ``base.Learner``.
         """
         choice = self
         if self.most_rows is not None:
@@ -259,7 +259,7 @@ class PreparedLearner(Combined):
 
 
 def combine(prepared: Mapping[str, Prepared]) -> Learner:
-    """Return what is fitted to a table: learners with their steps, by label; itself if it has none."""
+    """Return what is fitted to a table: learners with their steps, by label; one without steps as it is."""
     if len(prepared) > 1:
         return PreparedLearner(dict[str | None, Prepared](prepared.items()))
     (only,) = prepared.values()
@@ -268,7 +268,7 @@ def combine(prepared: Mapping[str, Prepared]) -> Learner:
 
 
 def describe_scaling(learner: Learner) -> list[str]:
-    """Say how numbers are scaled for each estimator that is named by its class: its options say so."""
+    """Say how numbers are scaled for each estimator that is named by its class, by its options."""
     says = {
         "none": "numbers are given to {} as they are; --scale standard standardises them in each split",
         "standard": "numbers are standardised in each split for {}; --scale none leaves them",
@@ -296,7 +296,7 @@ class PreparedTrainer(Trainer):
         return "; ".join(text if label is None else f"{label}: {text}" for label, text in advice if text)
 
     def share(self, task: Task) -> tuple[Task, tuple[object, ...]]:
-        """Return the task, and what splits share of each learner unless they encode the rows by themselves.
+        """Return the task, and what splits share for each learner, unless each split encodes the rows.
 
         Arrays that are the same object are sent once.
         """
@@ -304,7 +304,7 @@ class PreparedTrainer(Trainer):
         return task, tuple(trainer.share(task) if each.encoding is None else None for each, trainer in pairs)
 
     def prepare(self, shared: tuple[Task, tuple[object, ...]], train: Index, score: Index) -> "PreparedBlock":
-        """Return the split; for one of several learners it is prepared when one of its paths is fitted."""
+        """Return the split; with several learners, it is prepared for one when one of its paths is fitted."""
         block = PreparedBlock(self, shared, train, score)
         if len(self.prepared) == 1:
             block.prepare(0)
@@ -324,7 +324,7 @@ class PreparedTrainer(Trainer):
             trainer.load()
 
     def state(self) -> dict[str, str]:
-        """Return what else may change the bits of a result, by name, and of several learners by label."""
+        """Return what else may change the bits of a result, by name, and with several learners by label."""
         return {
             name if label is None else f"{label}.{name}": text
             for label, trainer in zip(self.labels, self.trainers, strict=True)
@@ -342,7 +342,7 @@ class PreparedBlock:
         self._block: tuple[int, Encoder | None, Block] | None = None
 
     def prepare(self, number: int) -> tuple[Encoder | None, Block]:
-        """Return the encoder of a learner's rows, and its split; preparing may raise what it raises."""
+        """Return the encoder of a learner's rows, and its split; raises whatever preparing it raises."""
         if self._block is None or self._block[0] != number:
             self._block = None  # drops the split prepared for another learner first
             trainer, each = self._trainer.trainers[number], self._trainer.prepared[number]
@@ -367,14 +367,14 @@ class PreparedBlock:
 
 @dataclass(frozen=True)
 class PreparedModel(Model):
-    """A model, the encoder of its rows if they are encoded, and of several learners the label of its own."""
+    """A model, the encoder of its rows if they are encoded, and its learner's label if there are several."""
 
     label: str | None
     encoder: Encoder | None
     model: Model
 
     def predict(self, X: Rows) -> Predicted:
-        """Classify rows X [rows, d] of the table, some at a time: encoded, they take more memory."""
+        """Classify rows X [rows, d] of the table, some at a time: they take more memory when encoded."""
         if self.encoder is None:
             return self.model.predict(X)
         parts = [X[i : i + ROWS] for i in range(0, max(1, len(X)), ROWS)]
@@ -390,8 +390,8 @@ class PreparedModel(Model):
 class PreparedCodec(Codec[PreparedModel]):
     """The columns of a learner, and one with the encoder of each model where rows are encoded.
 
-    Of several learners the first column names that of a model, and the columns of a learner are named after
-    its label. A model leaves the columns of other learners empty.
+    With several learners, the first column names a model's learner, and the names of a learner's columns
+    include its label. A model leaves the columns of other learners empty.
     """
 
     def __init__(self, prepared: Mapping[str | None, Prepared]) -> None:
@@ -434,12 +434,12 @@ class PreparedCodec(Codec[PreparedModel]):
         return PreparedModel(label, encoder, self.codecs[label].read(own, given))
 
     def setting(self, model: PreparedModel) -> Setting:
-        """Return the hyperparameters a model was fitted at; of several learners with the label of its own."""
+        """Return the hyperparameters a model was fitted at; with its learner's label if there are several."""
         own = self.codecs[model.label].setting(model.model)
         return {LABEL: model.label, **own} if self.several else own
 
     def same(self, a: PreparedModel, b: PreparedModel, rounding: float = 0.0) -> bool:
-        """Return whether two models are of one learner and equal in content, with their encoders."""
+        """Return whether two models are of one learner and equal in content, including their encoders."""
         first, second = (
             None if model.encoder is None else json.loads(model.encoder.text) for model in (a, b)
         )

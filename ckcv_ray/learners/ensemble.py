@@ -35,9 +35,9 @@ class Member:
     Attributes:
         k, split: the split it was fitted on.
         model: the fitted model.
-        totals: those of the criterion's measure on its estimate set: misclassified rows of each class, and
+        totals: totals of the criterion's measure on its estimate set: misclassified rows of each class, and
             with groups, or numbers to predict, the loss.
-        n_estimate: rows of its estimate set, by class.
+        n_estimate: number of rows in its estimate set, by class.
     """
 
     k: int
@@ -48,13 +48,13 @@ class Member:
 
     @property
     def errors(self) -> tuple[int, ...]:
-        """Misclassified rows of its estimate set, by class."""
+        """Misclassified rows in its estimate set, by class."""
         return self.totals[: len(self.n_estimate)]
 
     @property
     def loss(self) -> int:
-        """Number of misclassified rows; with groups the sum of their shares in each, and with numbers that
-        of the clipped errors, in units of 2**-32.
+        """Number of misclassified rows; with groups the sum of their shares in each, and with numbers the
+        sum of the clipped errors, in units of 2**-32.
         """
         return sum(self.totals[len(self.n_estimate) :] or self.totals)
 
@@ -79,12 +79,12 @@ class Ensemble:
 
     @property
     def predicts_numbers(self) -> bool:
-        """Whether the members predict numbers, and not classes."""
+        """Whether the members predict numbers rather than classes."""
         return not self.members[0].errors
 
     @property
     def has_losses(self) -> bool:
-        """Whether the members have a loss that is no count of rows, as with groups or numbers."""
+        """Whether the members have a loss that is not a count of rows, as with groups or numbers."""
         return len(self.members[0].totals) > len(self.members[0].n_estimate)
 
     def predict(self, X: Rows) -> tuple[Classes | Values, Values]:
@@ -107,8 +107,8 @@ class Ensemble:
 
         Args:
             X: rows (rows, d).
-            seed: a seed, which draws the same members at each call, so that rows given one by one all meet
-                one member; or a generator (``core.draws.seed_members``), which goes on.
+            seed: a seed, which draws the same members at each call, so that rows given one by one all get
+                the same member; or a generator (``core.draws.seed_members``), which moves on.
         """
         draws = seed if isinstance(seed, np.random.Generator) else seed_members(seed)
         return self._by(X, draw_members(len(self.members), len(X), draws))
@@ -128,7 +128,7 @@ class Ensemble:
         return self._by(X, np.full(len(X), number))
 
     def alone(self, X: Rows) -> Prediction:
-        """Classify every row with the only member, which belongs to no split: there is no share."""
+        """Classify every row with the only member, which belongs to no split, so there is no share."""
         of_member = self._by(X, np.zeros(len(X), dtype=np.int64))
         return of_member._replace(member=np.full(len(X), -1), share=np.full(len(X), np.nan))
 
@@ -137,8 +137,8 @@ class Ensemble:
 
         Args:
             X: rows (rows, d).
-            member: the position of the member whose probabilities are taken for each row, as in
-                ``Prediction``; -1 for the mean of all members.
+            member: position of the member whose probabilities are taken for each row, as in ``Prediction``;
+                -1 for the mean over all members.
         """
         needs = frozenset({Output.PROBABILITY})
         found = np.array([known.model.predict_outputs(X, needs).probability for known in self.members])
@@ -167,8 +167,8 @@ class Models:
     Attributes:
         best: F*; without members if there is no certification.
         refit: one model at the selected setting, fitted on all rows that were not held out; its errors are
-            those on the rows held out.
-        full: the same, fitted on all rows; it has no errors, since no row is left.
+            those on the held-out rows.
+        full: the same, fitted on all rows; it has no errors, since no rows are left.
         references: one model for each learner that the winner is compared with, at the learner's own best
             setting, fitted on all rows that were not held out.
     """
@@ -182,7 +182,7 @@ class Models:
 def judge(model: Model, X: Rows, y: Classes | Values, measure: Measure, n_classes: int) -> tuple[int, ...]:
     """Return the totals of one model on rows X [rows, d], y [rows]; an undecided row counts as an error.
 
-    Without classes numbers are predicted.
+    Without classes, numbers are predicted.
     """
     predicted = model.predict(X).label if n_classes else predict_numbers(model, X)
     return tuple(measure.totals(y, predicted, n_classes).tolist())
@@ -192,9 +192,9 @@ def predict_numbers(model: Model, X: Rows) -> Values:
     """Return the numbers that a model predicts for rows X [rows, d].
 
     Raises:
-        RunError: it predicts none.
+        RunError: it does not predict numbers.
     """
-    if not len(X):  # which estimators refuse
+    if not len(X):  # estimators refuse this
         return np.zeros(0)
     value = model.predict_outputs(X, frozenset({Output.VALUE})).value
     if value is None:
@@ -203,7 +203,7 @@ def predict_numbers(model: Model, X: Rows) -> Values:
 
 
 def count_classes(y: Classes, n_classes: int) -> tuple[int, ...]:
-    """Count the rows of each class; there is none with numbers."""
+    """Count the rows of each class; with numbers there are none."""
     return tuple(np.bincount(y, minlength=n_classes).tolist()) if n_classes else ()
 
 
@@ -212,13 +212,13 @@ def make_schema(learner: Learner, task: Task, losses: bool = False) -> pa.Schema
 
     Args:
         learner, task: what is fitted, and to what.
-        losses: whether members have a loss that is no count of rows, as with groups.
+        losses: whether members have a loss that is not a count of rows, as with groups.
     """
     return pa.schema([*(GROUP_COLUMNS if losses else MEMBER_COLUMNS), *learner.codec.columns(task)])
 
 
 def to_arrow(ensemble: Ensemble, learner: Learner, task: Task) -> pa.Table:
-    """Return a table with a row of ``schema`` for each member."""
+    """Return a table with the columns of ``make_schema`` and a row for each member."""
     own = GROUP_COLUMNS if ensemble.has_losses else MEMBER_COLUMNS
     columns = {name: [getattr(member, name) for member in ensemble.members] for name in own.names}
     models = learner.codec.table([member.model for member in ensemble.members], task)
@@ -227,7 +227,7 @@ def to_arrow(ensemble: Ensemble, learner: Learner, task: Task) -> pa.Table:
 
 
 def from_arrow(rows: pa.Table, learner: Learner, task: Task, losses: bool = False) -> Ensemble:
-    """Return the ensemble stored in a table of members; ``losses`` is as for ``schema``.
+    """Return the ensemble stored in a table of members; ``losses`` is as for ``make_schema``.
 
     Raises:
         ValueError: the rows do not describe members on this task.
@@ -241,7 +241,7 @@ def from_arrow(rows: pa.Table, learner: Learner, task: Task, losses: bool = Fals
 def to_pickles(ensemble: Ensemble, learner: Learner, task: Task) -> dict[str, bytes]:
     """Return the file name and content of a self-contained pickle for each member.
 
-    Members are converted to Arrow and back first: arrays that passed through Ray pickle to other bytes.
+    Members are converted to Arrow and back first: arrays that went through Ray pickle to different bytes.
     """
     return {
         PICKLES.replace("*", f"{m.split:05d}"): pickle.dumps(m, protocol=PICKLE_PROTOCOL)
@@ -264,9 +264,9 @@ def _member(row: dict[str, Any], model: Any) -> Member:
 
 
 def find_only_class(member: Member) -> int | None:
-    """Return the class of the only rows that a member was right about, of several classes; None if of more.
+    """Return the only class that a member was right about, if it was scored on several; else None.
 
-    On the rows that it was scored on it is then no better than a constant.
+    On the rows that it was scored on, it is then no better than a constant.
     """
     right = [rows > wrong for wrong, rows in zip(member.errors, member.n_estimate, strict=True)]
     return right.index(True) if sum(right) == 1 and sum(map(bool, member.n_estimate)) > 1 else None

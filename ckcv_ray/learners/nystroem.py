@@ -7,8 +7,8 @@ of a row are z(x) = K^(-1/2) k(x): of all functions of k(x), the products z(x)'z
 kernel (Williams, Seeger, NIPS 13, 2000). A linear function of them is a sum of kernels, w'z(x) + b = a'k(x)
 + b, which is what a model holds and evaluates.
 
-Kernels are computed by matrix products of one shape, on one thread, so that the values of a row do not
-depend on other rows, in any bit.
+Kernels are computed by matrix products of one shape, on one thread, so that no bit of a row's values depends
+on other rows.
 
 The linear SVM with the squared hinge loss, in the primal: a path over its cost C by Newton's method.
 
@@ -16,14 +16,14 @@ For rows z_i of Z [n, r], signs y_i, weights s_i > 0 and a cost C, minimise over
 
     P(w, b) = |w|^2 / (2 C) + sum_i s_i max(0, 1 - y_i f_i)^2,    f_i = w'z_i + b,
 
-the usual form divided by C. P is convex, piecewise quadratic and continuously differentiable: with the rows
-A of y_i f_i < 1 and their weights S, its generalised Hessian in w is I / C + 2 Z_A' S Z_A. Newton steps
-that are halved until P falls enough (Armijo) end at the exact minimum after finitely many, as the last one
-leaves A as it was (Mangasarian, Optimization Methods and Software 17, 2002; Keerthi, DeCoste, JMLR 6,
+the usual form divided by C. P is convex, piecewise quadratic and continuously differentiable: with A the rows
+where y_i f_i < 1, and S their weights, its generalised Hessian in w is I / C + 2 Z_A' S Z_A. Newton steps
+that are halved until P falls enough (Armijo) reach the exact minimum after finitely many steps, as the last
+one leaves A as it was (Mangasarian, Optimization Methods and Software 17, 2002; Keerthi, DeCoste, JMLR 6,
 2005). A step costs two passes over Z, and products of the rows that entered or left A: the Gram matrix Z_A'
 S Z_A is kept along the path.
 
-The last column of Z is of ones: its coefficient is b, and has no part in |w|^2. All sums are float64.
+The last column of Z holds ones: its coefficient is b, which is not part of |w|^2. All sums are float64.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -57,8 +57,8 @@ from ckcv_ray.tables.task import Task
 from ckcv_ray.validation import Index, Label, Mask, Rows, Values, integer
 
 MAX_LANDMARKS = 10_000  # their kernel matrix takes 800 MB
-BATCH = 512  # rows of every matrix product: some kernels of BLAS round the last rows of others in another way
-RANK = 1e-10  # of the largest eigenvalue of K: directions of smaller ones are within rounding, and left out
+BATCH = 512  # rows of every matrix product: some BLAS kernels round the last rows of others differently
+RANK = 1e-10  # of K's largest eigenvalue: directions of smaller eigenvalues are within rounding, and left out
 
 
 class Landmarks(NamedTuple):
@@ -69,7 +69,7 @@ class Landmarks(NamedTuple):
     scaling: Scaling  # centre and scale of all inputs, fitted on the training rows
 
     def compute_kernel(self, X: Rows, rows: Index, gamma: float) -> Iterator[tuple[slice, Values]]:
-        """Yield k(x) of some rows of X [n, d], batch by batch: their place in ``rows``, and k [batch, m].
+        """Yield k(x) for some rows of X [n, d], batch by batch: their place in ``rows``, and k [batch, m].
 
         Squared distances are |x|^2 + |l|^2 - 2 x'l, around the landmarks' mean, which keeps their digits.
         """
@@ -91,7 +91,7 @@ class Landmarks(NamedTuple):
             yield slice(start, start + len(part)), K[: len(part)]
 
     def find_normalisation(self, gamma: float) -> Values:
-        """Return N [m, r] with z(x) = N'k(x), of the r eigenvectors of K that are not within rounding."""
+        """Return N [m, r] with z(x) = N'k(x), from the r eigenvectors of K that are not within rounding."""
         every = np.arange(len(self.vectors))
         K = np.concatenate([part for _, part in self.compute_kernel(self.vectors, every, gamma)])
         eigenvalues, eigenvectors = np.linalg.eigh((K + K.T) / 2.0)
@@ -99,16 +99,16 @@ class Landmarks(NamedTuple):
         return np.asarray(eigenvectors[:, used] / np.sqrt(eigenvalues[used]))
 
     def compute_features(self, X: Rows, rows: Index, gamma: float, normalisation: Values) -> Values:
-        """Return z(x) of some rows of X [n, d], and a last column of ones: [rows, r + 1]."""
+        """Return z(x) for some rows of X [n, d], and a last column of ones: [rows, r + 1]."""
         Z = np.ones((len(rows), normalisation.shape[1] + 1))
         for place, K in self.compute_kernel(X, rows, gamma):
             Z[place, :-1] = K @ normalisation
         return Z
 
     def evaluate(self, X: Rows, rows: Index, gamma: float, dual_coef: Values, offset: Values) -> Values:
-        """Return a'k(x) + b of some rows of X [n, d] for all a of ``dual_coef`` [q, m], b of ``offset`` (q,).
+        """Return a'k(x) + b for some rows of X [n, d], all a of ``dual_coef`` [q, m], b of ``offset`` (q,).
 
-        Its shape is [rows, q]; the value of a row and an a does not depend on the rest.
+        Its shape is [rows, q]; the value for one row and one a does not depend on the others.
         """
         values = np.empty((len(rows), len(offset)))
         with one_thread():
@@ -120,32 +120,32 @@ class Landmarks(NamedTuple):
 
 @dataclass(frozen=True)
 class NystroemModel(Model):
-    """A fitted SVM, f(x) = sum_j dual_coef_j exp(-gamma |x - l_j|^2) + offset; of many classes one each."""
+    """A fitted SVM, f(x) = sum_j dual_coef_j exp(-gamma |x - l_j|^2) + offset; for many classes, one each."""
 
     C: float
     gamma: float
     landmarks: Landmarks  # the rows l_j
-    dual_coef: Values  # of two classes [1, m], of K [K, m]
+    dual_coef: Values  # for two classes [1, m], for K classes [K, m]
     offset: Values  # (1,) or (K,)
 
     def predict(self, X: Rows) -> Predicted:
-        """Classify every row: of two classes by the sign of f, of more by the largest, first if tied."""
+        """Classify every row: with two classes by the sign of f, with more by the largest, first if tied."""
         every = np.arange(len(X))
         return classify(self.landmarks.evaluate(X, every, self.gamma, self.dual_coef, self.offset))
 
 
 def classify(values: Values) -> Predicted:
-    """Return what decision values say, [rows, 1] of two classes or [rows, K] of more."""
+    """Return what decision values predict, [rows, 1] for two classes or [rows, K] for more."""
     if values.shape[1] == 1:
         return Predicted((values[:, 0] > 0.0).astype(np.int32), values[:, 0])
     return Predicted(values.argmax(axis=1).astype(np.int32), np.full(len(values), np.nan))
 
 
-TOLERANCE = 1e-10  # of P, by which the quadratic at a converged solution may still fall
+TOLERANCE = 1e-10  # share of P by which the quadratic at a converged solution may still fall
 MAX_STEPS = 200
 ARMIJO = 1e-4
 MIN_STEP = 1e-12
-BLOCK = 4096  # rows whose products are added at once
+BLOCK = 4096  # rows whose products are added at a time
 
 
 class Solution(NamedTuple):
@@ -189,7 +189,7 @@ class Gram:
         self.inside = np.zeros(len(problem.y), np.bool_)
 
     def move_to(self, inside: Mask) -> None:
-        """Make A the rows of ``inside`` (n,): by what changed, or from nothing where that is less."""
+        """Make A the rows of ``inside`` (n,): by what changed, or from scratch where that is less work."""
         changed = inside != self.inside
         if np.count_nonzero(changed) >= np.count_nonzero(inside):
             self.matrix[:] = 0.0
@@ -236,7 +236,7 @@ def solve_path(problem: Primal, costs: Sequence[float]) -> Iterator[Solution]:
 
 
 def find_direction(gram: Gram, point: Point, C: float) -> tuple[Point, float]:
-    """Return the Newton step at a point, and by how much the quadratic there falls along it.
+    """Return the Newton step at a point, and by how much the quadratic at this point falls along it.
 
     The Gram matrix is moved to the rows whose loss is not 0.
     """
@@ -254,7 +254,7 @@ def search_line(
 ) -> tuple[Point, float]:
     """Return the point at the largest of 1, 1/2, 1/4, ... of a direction where P falls enough, and P there.
 
-    Enough is a share of what the slope at the start promises: ``ARMIJO`` of 2 ``fall`` and the length.
+    Enough is a share of what the slope at the start promises: ``ARMIJO`` times 2 ``fall`` times the length.
     """
     length, value = 1.0, problem.evaluate(start, C)
     while True:
@@ -273,7 +273,7 @@ class NystroemCodec(Codec[NystroemModel]):
     """A row for each model, whose landmarks are row numbers.
 
     Args:
-        n_landmarks: number of landmarks of each.
+        n_landmarks: number of landmarks of each model.
     """
 
     schema = pa.schema(
@@ -293,7 +293,7 @@ class NystroemCodec(Codec[NystroemModel]):
         self.n_landmarks = n_landmarks
 
     def write(self, model: NystroemModel) -> Cells:
-        """Return the numbers of a model, but for the features of its landmarks, which the table has."""
+        """Return the numbers of a model, except the features of its landmarks, which are in the data."""
         own = {"rows": model.landmarks.rows, "offset": model.offset, "dual_coef": model.dual_coef}
         return {**self.setting(model), **own, **model.landmarks.scaling._asdict()}
 
@@ -320,15 +320,15 @@ class NystroemCodec(Codec[NystroemModel]):
 class NystroemSVM(KernelMachine):
     """A linear SVM on Nyström features of the Gaussian kernel, with offset and squared hinge loss.
 
-    The kernel is approximated: by its values at ``landmarks`` rows, drawn at random from the training rows of
+    The kernel is approximated by its values at ``landmarks`` rows, drawn at random from the training rows of
     each split. The linear problem is solved exactly, to the tenth digit of what it minimises. Time grows with
-    rows, and not with their square. Of more than two classes, each is separated from all others.
+    the number of rows, not with its square. With more than two classes, each is separated from all others.
 
     Attributes:
         C: costs, positive; sorted, made unique, rounded to 12 significant digits.
         gamma: kernel widths, like ``C``.
         scale: "standard" (fitted only on the training rows of each split) or "none".
-        landmarks: number of landmarks: more are closer to the kernel, time grows with their square.
+        landmarks: number of landmarks: more are closer to the kernel, and time grows with their square.
         class_weight: factors of C by class: "balanced" (n / (K n_c), from the n training rows of each split,
             n_c of them of class c, one of K), or by label as a mapping or as text such as "sick=10,well=1",
             where a class that is not named weighs 1; "equal" or None for equal weights.
@@ -371,9 +371,9 @@ class NystroemSVM(KernelMachine):
             )
 
 
-SOLVE_ROWS = 8  # rows for each landmark whose products take as long as what does not depend on rows
+SOLVE_ROWS = 8  # rows per landmark whose products take as long as what does not depend on rows
 SCALING_COPIES = 3  # of the training rows: themselves, and what their deviation is computed from
-COLUMNS = 8  # numbers for each row of a fit: signs, weights, decision values, slack
+COLUMNS = 8  # numbers per row of a fit: signs, weights, decision values, slack
 
 
 @dataclass(frozen=True)
@@ -404,7 +404,7 @@ class NystroemTrainer(Trainer):
         return float(n_train + SOLVE_ROWS * self.learner.landmarks)
 
     def memory(self, n_train: int, n_score: int, d: int) -> int:
-        """Return the bytes of the features of the training rows, of matrices of landmarks, and of rows."""
+        """Return the bytes of the training rows' features, of the landmarks' matrices, and of the rows."""
         m = self.learner.landmarks
         features = n_train * (m + 1 + COLUMNS)
         matrices = m * (8 * m + 3 * BLOCK)
@@ -441,7 +441,7 @@ class NystroemBlock(NamedTuple):
         )
 
     def compute_totals(self, models: Sequence[NystroemModel], measure: Measure) -> NDArray[np.int64]:
-        """Return the totals of models at one gamma on the scored rows, whose kernel all of them share."""
+        """Return the totals of models at one gamma on the scored rows, whose kernel they all share."""
         y, first = self.task.y[self.score], models[0]
         coefficients = np.concatenate([model.dual_coef for model in models])
         offsets = np.concatenate([model.offset for model in models])

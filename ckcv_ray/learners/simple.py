@@ -1,15 +1,15 @@
-"""A base class for learners that fit models to rows: all of ``base.Learner`` except the paths and the fits.
+"""A base class for learners that fit models to rows: all of ``base.Learner`` but the paths and the fits.
 
 A model is a frozen dataclass whose fields are the columns of the learner's ``schema``, hyperparameters
 included: numbers, strings, and arrays (stored as lists).
 
 Ridge regression: all penalties from one singular value decomposition.
 
-A learner of its own, and not scikit-learn's, because a search over the 15 default penalties takes 67 to 190
-times less on a few hundred rows (95 on 442 rows of 10 columns; 39 on 2,000 of 20, and 5 on 1,000 of 200).
+This is a separate learner, not scikit-learn's, because it makes a search over the 15 default penalties 67 to
+190 times faster on a few hundred rows (95 on 442 rows of 10 columns; 39 on 2,000 of 20, 5 on 1,000 of 200).
 
-With standardised columns X = U S V' and centred y the coefficients at a penalty a are
-V S (S^2 + a)^-1 U'y (Hoerl, Kennard, Technometrics 12, 1970): another one costs two products with a vector.
+With standardised columns X = U S V' and centred y, the coefficients at a penalty a are
+V S (S^2 + a)^-1 U'y (Hoerl, Kennard, Technometrics 12, 1970): one more costs two products with a vector.
 With weights, columns are standardised without them, means are weighted, and rows of X and y are multiplied by
 the square roots of the weights, as in scikit-learn's ``make_pipeline(StandardScaler(), Ridge())``.
 """
@@ -46,7 +46,7 @@ from ckcv_ray.validation import Index, Rows, Values, grid
 class SimpleLearner(Learner):
     """A learner that leaves only ``paths`` and ``fit`` to implement.
 
-    If a fit is expensive, ``trainer`` is one derived from ``RowTrainer`` that says so in ``cost``.
+    If a fit is expensive, ``trainer`` should be derived from ``RowTrainer`` and say so in ``cost``.
 
     Attributes:
         name, kinds, outputs: see ``base.Learner``.
@@ -71,12 +71,12 @@ class SimpleLearner(Learner):
         """Fit a model at each setting to rows X [n, d] with classes y [n]; a class may have no rows.
 
         Args:
-            X, y: the training rows; of a learner of numbers, y [n] are these.
+            X, y: the training rows; for a learner of numbers, y [n] holds these.
             settings: the first steps of a path. The model at one of them must not depend on later ones.
-            weights: positive ones of the rows, (n,); a learner without ``weighs_rows`` is never given any.
+            weights: positive weights of the rows, (n,); a learner without ``weighs_rows`` never gets any.
 
         Returns:
-            Models, with ``predict``; of a learner of numbers with ``predict_outputs`` (``base.Model``).
+            Models, with ``predict``; for a learner of numbers with ``predict_outputs`` (``base.Model``).
         """
 
     @cached_property
@@ -96,7 +96,7 @@ class SimpleLearner(Learner):
 
 
 class FieldsCodec(Codec[Model]):
-    """Stores the fields of a learner's models, one in each column."""
+    """Stores the fields of a learner's models, one per column."""
 
     def __init__(self, learner: SimpleLearner) -> None:
         self.model, self.schema = learner.model, learner.schema
@@ -165,7 +165,7 @@ PENALTIES = tuple(10.0 ** (e / 2) for e in range(-6, 9))
 
 @dataclass(frozen=True)
 class RidgeModel(Model):
-    """A ridge regression: rows X are worth X ``coefficients`` + ``intercept``."""
+    """A ridge regression: the prediction for rows X is X ``coefficients`` + ``intercept``."""
 
     alpha: float
     coefficients: Values
@@ -205,7 +205,7 @@ class Ridge(SimpleLearner):
         return [[{"alpha": alpha} for alpha in self.alpha]]
 
     def usual(self, task: Task) -> Self:
-        """Return the learner at a penalty of 1, unless others were asked for."""
+        """Return the learner at a penalty of 1, unless others were given."""
         return replace(self, alpha=(1.0,)) if self == Ridge() else self
 
     def fit(

@@ -1,17 +1,17 @@
 """What happens to the training rows of a split before a fit: encoding, balancing and class weights.
 
-All of it is fitted in every split to its training rows alone, and is a part of each model. Nothing of the
-rows that are scored can reach it, and neither which rows are scored nor how they are counted changes; so what
-is proven covers it, as part of the learner.
+All of it is fitted in every split to its training rows alone, and is part of each model. No information from
+the scored rows can reach it, and neither which rows are scored nor how they are counted changes; so what is
+proven covers it, as part of the learner.
 
 Columns with categories, dates or gaps become numbers as by scikit-learn's transformers. What is kept of a
-transformer is what it makes of each value: numbers that anybody can read, stored with every model.
+transformer is what it turns each value into: numbers that anybody can read, stored with every model.
 
-Balanced learners are fitted to classes of equal size: rows of rarer classes are drawn again, or others left
-out, after rows are encoded. Draws depend on the numbers of the training rows alone, as all that is random in
-a fit: they are the same on every machine.
+Balanced learners are fitted to classes of equal size: after encoding, rows of rarer classes are drawn again,
+or others left out. Draws depend only on the numbers of the training rows, like everything random in a fit:
+they are the same on every machine.
 
-Weights say what an error on a row of a class weighs in a fit. ``balanced`` gives the K classes weights
+Weights say how much an error on a row of a class counts in a fit. ``balanced`` gives the K classes weights
 inversely proportional to their numbers of training rows, n / (K n_c). Otherwise weights are given by label,
 and a class that is not named weighs 1. Both are as in scikit-learn.
 """
@@ -76,8 +76,8 @@ def compute_weights(class_weight: str, classes: Sequence[Label], y: Classes) -> 
     Args:
         class_weight: canonical form of the option.
         classes: original labels of the classes.
-        y: class numbers of the training rows, (n,). Of classes that have none, "balanced" knows nothing, as
-            in scikit-learn: the weight of class c is n / (K n_c), with the K classes that have some.
+        y: class numbers of the training rows, (n,). As in scikit-learn, "balanced" ignores classes without
+            any: the weight of class c is n / (K n_c), with K counting the classes that have some.
     """
     if class_weight == BALANCED:
         rows = np.bincount(y, minlength=len(classes))
@@ -89,7 +89,7 @@ def compute_weights(class_weight: str, classes: Sequence[Label], y: Classes) -> 
     return np.array([1.0 if weight is None else weight for weight in given])
 
 
-KEY = 1  # of the draws, apart from those of the learner
+KEY = 1  # key of the draws, separate from those of the learner
 
 
 class Balance(StrEnum):
@@ -101,7 +101,7 @@ class Balance(StrEnum):
 
 
 def compute_share(how: Balance, task: Task) -> float:
-    """Return how many rows balancing all rows of a task would give, relative to their number."""
+    """Return the number of rows that balancing all rows of a task would give, relative to their number."""
     if how is Balance.NONE:
         return 1.0
     counts = np.bincount(task.y)
@@ -114,7 +114,7 @@ def draw_balanced(y: Classes, train: Index, how: Balance) -> Index:
     """Return training rows with as many of each class as of the largest (``UP``) or the smallest (``DOWN``).
 
     With ``UP`` all rows stay, and rows of other classes are drawn in addition, with replacement; with
-    ``DOWN`` rows are drawn without. A class without training rows stays without.
+    ``DOWN`` rows are drawn without replacement. A class without training rows stays empty.
 
     Args:
         y: the classes of all rows, (n,).
@@ -137,7 +137,7 @@ def draw_balanced(y: Classes, train: Index, how: Balance) -> Index:
     return np.sort(np.concatenate(parts))
 
 
-PART = 1 << 12  # rows encoded at once, whose columns then fit into a processor's cache
+PART = 1 << 12  # rows encoded at once, so that their columns fit into a processor's cache
 DAY = 86_400_000.0  # milliseconds
 PARTS = ("days", "year", "month", "day", "weekday", "hour")  # of a date
 TargetFolds = tuple[tuple[int, ...], ...]
@@ -145,12 +145,12 @@ TargetFolds = tuple[tuple[int, ...], ...]
 
 @dataclass(frozen=True)
 class Numbers:
-    """What becomes of a column of numbers, x: (x - mean) / scale, and a column of ones where x is missing."""
+    """What a column of numbers x becomes: (x - mean) / scale, and a column with ones where x is missing."""
 
-    fill: float  # stands for a missing x
-    missing: bool  # whether there is a column that says where x is missing: where the training rows had gaps
+    fill: float  # replaces a missing x
+    missing: bool  # whether a column says where x is missing: only if the training rows had gaps
     mean: float  # 0 for learners that need no scaling
-    scale: float  # 1 for these
+    scale: float  # 1 for these learners
 
     def __post_init__(self) -> None:
         if not self.scale > 0:
@@ -166,10 +166,10 @@ class Numbers:
 
 @dataclass(frozen=True)
 class Levels:
-    """What becomes of a column of categories."""
+    """What a column of categories becomes."""
 
-    # for each level, for one that was never seen, and for a gap, its number; or with ``width`` the position
-    # of its column of ones, -1 for none
+    # the number for each level, for one that was never seen, and for a gap; or with ``width`` the position of
+    # its column of ones, -1 for none
     value: tuple[float, ...]
     width: int  # number of such columns; 0 for a number
 
@@ -188,10 +188,10 @@ class Levels:
 
 @dataclass(frozen=True)
 class Means:
-    """What becomes of a column of categories by the shares of classes in them.
+    """What a column of categories becomes if each is replaced by the shares of classes in it.
 
-    A training row is given the shares among the training rows of other folds, since it is one of the rows
-    that those of all tell of.
+    A training row gets the shares among the training rows of other folds, since its own class is part of the
+    shares among all rows.
     """
 
     # for each class that is counted, its share in each level, in one that was never seen, and where there is
@@ -215,11 +215,11 @@ class Encoder:
     folds: TargetFolds = ()  # numbers of the training rows in each fold of ``Means``; empty if there are none
 
     def transform(self, X: Rows, fold: int | None = None) -> Rows:
-        """Return rows X [rows, d] of a table as numbers without gaps; each depends on itself alone.
+        """Return rows X [rows, d] of a table as numbers without gaps; none depends on another row.
 
         Args:
-            X: new rows, or if ``fold`` is given training rows of that fold.
-            fold: see there.
+            X: new rows, or training rows of a fold.
+            fold: the fold of these training rows; None for new rows.
         """
         first = self._transform_part(X[:PART], fold)
         if len(X) <= PART:
@@ -231,14 +231,14 @@ class Encoder:
         return numbers
 
     def _transform_part(self, X: Rows, fold: int | None) -> Rows:
-        """Return so few rows as numbers that their columns are put together within the processor's cache."""
+        """Return rows as numbers, few enough for their columns to be assembled in the processor's cache."""
         raw = expand_dates(X, self.schema)
         return np.column_stack(
             [c for i, column in enumerate(self.fitted) for c in column.columns(raw[:, i], fold)]
         )
 
     def task(self, task: Task) -> Task:
-        """Return the task of which rows it was fitted to, with numbers as columns."""
+        """Return the task whose rows it was fitted to, with numbers as columns."""
         X = self.transform(task.X)
         for fold, rows in enumerate(map(list, self.folds)):
             X[rows] = self.transform(task.X[rows], fold)
@@ -251,10 +251,10 @@ class Encoder:
 
     @classmethod
     def from_json(cls, text: str, schema: Schema, n_rows: int) -> Self:
-        """Return the encoder whose ``text`` is given, by anybody, of a table with ``n_rows``.
+        """Return the encoder for a table with ``n_rows`` from its ``text``, which may come from anybody.
 
         Raises:
-            ValueError: it is not one for these columns.
+            ValueError: it is not an encoder for these columns.
         """
         columns, content = list_expanded_columns(schema), json.loads(text)
         if not isinstance(content, dict) or set(content) != {"columns", "folds"}:
@@ -270,14 +270,14 @@ class Encoder:
 
 
 def _map_levels(value: tuple[float, ...], x: Values) -> Values:
-    """Return what is said of each level number in x (rows,); the last is said of gaps."""
+    """Return the value for each level number in x (rows,); the last value is for gaps."""
     return np.array(value)[np.where(np.isnan(x), len(value) - 1, x).astype(np.intp)]
 
 
 def _read_column(content: Any, column: Column, n_folds: int) -> Numbers | Levels | Means:
     if not column.levels:
         return read_as(Numbers, content)
-    n_values = len(column.levels) + 2  # those of each level, of one that was never seen, and of a gap
+    n_values = len(column.levels) + 2  # for each level, for one that was never seen, and for a gap
     wrong = f"its encoder of {column.name[:60]!r} has another number of categories, classes or folds"
     if not (isinstance(content, dict) and "of_all" in content):
         levels = read_as(Levels, content)
@@ -294,7 +294,7 @@ def _read_column(content: Any, column: Column, n_folds: int) -> Numbers | Levels
 def expand_dates(X: Rows, schema: Schema) -> Rows:
     """Return rows X [rows, d] with each date replaced by its parts, as numbers; gaps stay gaps.
 
-    Without a date these are the rows themselves.
+    Without dates, the rows are returned as they are.
     """
     if all(column.kind is not ColumnKind.DATE for column in schema):
         return X
@@ -305,7 +305,7 @@ def expand_dates(X: Rows, schema: Schema) -> Rows:
 
 
 def list_expanded_columns(schema: Schema) -> tuple[Column, ...]:
-    """Return what the columns of rows with expanded dates hold: numbers or categories."""
+    """Return what the columns hold once dates are expanded: numbers or categories."""
     columns: list[Column] = []
     for column in schema:
         parts = [Column(f"{column.name}.{part}") for part in PARTS]
@@ -357,12 +357,12 @@ class Encoding:
     """How columns become numbers, fitted in every split."""
 
     # one column for each category ("onehot"), one number ("ordinal"), the share of each class in it
-    # ("target"; of two classes, of the second; of numbers to predict, their mean), or "auto" for what suits
-    # the learner
+    # ("target"; with two classes, of the second; with numbers to predict, their mean), or "auto" for what
+    # suits the learner
     categories: Categories = Categories.AUTO
     gaps: Gaps = Gaps.MEDIAN  # what fills gaps in numbers and dates. A gap in a category is a category
     rare: float = RARE  # share of the training rows below which categories are joined
-    scaled: bool | None = None  # whether numbers are standardised; None for all encodings but the ordinal one
+    scaled: bool | None = None  # whether numbers are standardised; None: yes, but for the ordinal encoding
 
     @property
     def onehot(self) -> bool:
@@ -372,7 +372,7 @@ class Encoding:
     def resolve(self, trees: bool, scaled: bool | None = None) -> "Encoding":
         """Return the encoding with ``auto`` replaced: trees split numbers, other learners need columns.
 
-        ``scaled`` as for the encoding.
+        ``scaled`` is as for the encoding.
         """
         suited = Categories.ORDINAL if trees else Categories.ONEHOT
         categories = suited if self.categories is Categories.AUTO else self.categories
@@ -381,7 +381,7 @@ class Encoding:
     def width(self, schema: Schema, n_classes: int) -> int:
         """Return the largest number of columns that a table can become.
 
-        Of a column at most 1 / ``rare`` categories have a share that is not rare; the others are joined.
+        At most 1 / ``rare`` categories of a column have a share that is not rare; the others are joined.
         """
         most = ceil(1 / self.rare) + 1 if self.rare else inf
         fixed = {Categories.ORDINAL: 1, Categories.TARGET: max(1, len(choose_classes(n_classes)))}
@@ -394,17 +394,17 @@ class Encoding:
         )
 
     def fit(self, task: Task, train: Index) -> "Encoder":
-        """Fit an encoder to some rows of a task, on which alone it depends.
+        """Fit an encoder to some rows of a task; it depends on nothing else.
 
         Raises:
-            InputError: categories are to become shares of classes, and a class has a single row.
+            InputError: categories are to become shares of classes, and a class has only one row.
         """
         folds = _make_folds(task, train) if self.categories is Categories.TARGET else ()
         X, columns = expand_dates(task.X[train], task.schema), list_expanded_columns(task.schema)
         categorical = np.array([bool(column.levels) for column in columns])
         kinds = [column.kind for column in task.schema if not column.levels]
         parts = (range(len(PARTS) if kind is ColumnKind.DATE else 1) for kind in kinds)
-        says = [part == 0 for each in parts for part in each]  # where gaps are: of a date the first part does
+        says = [part == 0 for each in parts for part in each]  # where gaps are; for a date, its first part
         numbers = iter(self._fit_numbers(X[:, ~categorical], says))
         fitted = (
             self._fit_levels(X[:, [i]], n_levels, task, train, folds) if n_levels else next(numbers)
@@ -424,9 +424,9 @@ class Encoding:
         return [Numbers(*numbers) for numbers in zip(*(part.tolist() for part in parts), strict=True)]
 
     def fit_fills(self, X: Rows) -> Values:
-        """Return what fills the gaps of each column of X [rows, d]; 0 where there is nothing but gaps.
+        """Return what fills the gaps of each column of X [rows, d]; 0 where a column holds only gaps.
 
-        Medians are those of ``SimpleImputer``, which takes four times as long: it sorts, with a mask.
+        Medians equal those of ``SimpleImputer``, which takes four times as long: it sorts, with a mask.
         """
         if self.gaps is Gaps.MEDIAN:
             known = (x[~np.isnan(x)] for x in X.T)
@@ -455,9 +455,9 @@ class Encoding:
 def fit_scale(X: Rows) -> tuple[Values, Values]:
     """Return mean and standard deviation [d] of the columns of X [rows, d]; 1 where all rows are about equal.
 
-    Those of scikit-learn's ``StandardScaler``, bit for bit, without its import and checks, which take longer
-    than most fits: variances by the corrected two passes of Chan, Golub and LeVeque (The American
-    Statistician 37, 1983), and columns as constant where their variance is within its rounding error.
+    They equal those of scikit-learn's ``StandardScaler`` bit for bit, without its import and checks, which
+    take longer than most fits: variances are from the corrected two passes of Chan, Golub and LeVeque (The
+    American Statistician 37, 1983), and columns count as constant if their variance is within rounding error.
     """
     n, eps = len(X), np.finfo(np.float64).eps
     mean = X.sum(axis=0) / n
@@ -470,16 +470,16 @@ def fit_scale(X: Rows) -> tuple[Values, Values]:
 
 
 def _number_levels(values: Values, n_levels: int, least: int, ones: bool) -> Levels:
-    """Return a number for each frequent level and one for all rarer ones, each a column of ones or not.
+    """Return a number for each frequent level and one for all rarer ones, each optionally a column of ones.
 
-    That is scikit-learn's ``OneHotEncoder(handle_unknown="infrequent_if_exist", min_frequency=least)`` or
-    ``OrdinalEncoder``, whose checks take longer than most fits. What was never seen is rare, or unknown if
-    nothing is. In one column gaps have a number of their own.
+    This is scikit-learn's ``OneHotEncoder(handle_unknown="infrequent_if_exist", min_frequency=least)`` or
+    ``OrdinalEncoder``, whose checks take longer than most fits. Levels never seen count as rare, or as
+    unknown if none is rare. Without columns of ones, gaps have a number of their own.
 
     Args:
         values: level of each row, NaN for a gap.
         n_levels: number of levels.
-        least: rows that a frequent level has; of columns of ones also frequent gaps.
+        least: rows that a frequent level has; with columns of ones, also frequent gaps.
         ones: whether there are columns of ones.
     """
     seen = np.bincount(np.where(np.isnan(values), n_levels, values).astype(np.intp), minlength=n_levels + 1)
@@ -495,14 +495,14 @@ def _number_levels(values: Values, n_levels: int, least: int, ones: bool) -> Lev
 
 
 def choose_classes(n_classes: int) -> range:
-    """Return the classes of which an output each says all: of two the second."""
+    """Return the classes for which one output each says everything: with two classes, the second."""
     return range(1, 2) if n_classes == 2 else range(n_classes)
 
 
 def _fit_means(
     values: Rows, targets: list[NDArray[np.float64]], every: Rows
 ) -> tuple[tuple[float, ...], ...]:
-    """Return for each target its mean in each category, drawn towards the mean of all rows."""
+    """Return for each target its mean in each category, shrunk towards the mean of all rows."""
     from sklearn.preprocessing import TargetEncoder
 
     encoders = (TargetEncoder(target_type="continuous").fit(values, y) for y in targets)
@@ -510,12 +510,12 @@ def _fit_means(
 
 
 def _make_folds(task: Task, train: Index) -> list[Index]:
-    """Divide training rows, by position, into folds with all classes, of whole groups where there are any.
+    """Divide training rows, by position, into folds with all classes, keeping any groups whole.
 
-    Where numbers are predicted, there is one class of rows.
+    Where numbers are predicted, all rows form one class.
 
     Raises:
-        InputError: a class has a single row, or all rows are of one group.
+        InputError: a class has a single row, or all rows are in one group.
     """
     from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 

@@ -1,5 +1,5 @@
 """Estimators of scikit-learn, and others with its interface, as learners.
 
-Importing scikit-learn and skops takes a second, which commands that do not need them and every worker would
-wait for: so the modules here import them in the functions that use them.
+Importing scikit-learn and skops takes a second, for which every worker, and commands that do not need them,
+would wait: so the modules here import them in the functions that use them.
 """

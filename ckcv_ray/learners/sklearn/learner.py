@@ -2,14 +2,14 @@
 
 A learner has an estimator and a search space: for each parameter a list of values, or a distribution. A path
 consists of the values of one parameter that share work (``paths``), or of a single setting. The search space
-of a short name is a good start; it depends on nothing but the learner: never on the labels. Whether models
-can be stored is tried before the fits, at each kind of setting.
+of a short name is a good start; it depends only on the learner, never on the labels. Whether models can be
+stored is tried before the fits, at each kind of setting.
 
-An estimator that selects columns by name is given the columns of the table as they are, one for each: numbers
-with gaps (nan), dates in milliseconds, and of a category the number of its level, in sorted order. It encodes
-them itself, by scikit-learn's encoders of categories, for which a number is as good as the text. Any other
-part of it would take such a number for a quantity, as it would not take the text; so that is refused.
-The boosting libraries are given categories likewise, if one of their estimators asks for them.
+An estimator that selects columns by name gets the columns of the table as they are, one for each: numbers
+with gaps (nan), dates in milliseconds, and for a category the number of its level, in sorted order. It
+encodes them itself, with scikit-learn's encoders of categories, for which a number is as good as the text.
+Any other part of it would take such a number for a quantity, where it would reject the text; so that is
+refused. The boosting libraries get categories in the same way if one of their estimators asks for them.
 """
 
 import json
@@ -58,13 +58,13 @@ from ckcv_ray.validation import Classes, Label, check_choice, quote, suggest
 
 COLUMN_TRANSFORMER, PIPELINE = "sklearn.compose:ColumnTransformer", "sklearn.pipeline:Pipeline"
 TRANSFORMERS = "transformers"
-ENCODERS = {  # of categories, and what they need for one that was never seen
+ENCODERS = {  # encoders of categories, and what they need for one that was never seen
     "sklearn.preprocessing:OneHotEncoder": 'handle_unknown="ignore"',
     "sklearn.preprocessing:OrdinalEncoder": 'handle_unknown="use_encoded_value", unknown_value=-1',
     "sklearn.preprocessing:TargetEncoder": "",
 }
-FILLS = {"sklearn.impute:SimpleImputer": ("most_frequent", "constant")}  # what these give is categories again
-AROUND = {  # estimators that give the rows on as they are, and the parameter that holds one inside, or more
+FILLS = {"sklearn.impute:SimpleImputer": ("most_frequent", "constant")}  # these return categories again
+AROUND = {  # estimators that pass rows on as they are, and the parameter that holds one or more inside
     "sklearn.pipeline:FeatureUnion": "transformer_list",
     "sklearn.ensemble:VotingClassifier": "estimators",
     "sklearn.ensemble:VotingRegressor": "estimators",
@@ -86,13 +86,13 @@ AUTO = "auto"
 
 
 def find_columns(spec: Spec, schema: Schema) -> Spec | None:
-    """Return the JSON form of an estimator with the positions of columns for their names and kinds.
+    """Return the JSON form of an estimator, with names and kinds of columns replaced by positions.
 
-    None of one that selects none, and takes encoded columns.
+    None for an estimator that selects no columns, and takes encoded ones.
 
     Raises:
         InputError: there is no such column, the columns are not those of the table where they are selected,
-            or a category is given to what would take its number for a quantity.
+            or a category is given to a part that would take its number for a quantity.
     """
     library = BOOSTERS.get(spec["class"], "")
     asked = spec.get("params", {}).get(OWN_CATEGORIES.get(library))
@@ -118,7 +118,7 @@ def _selects(spec: Spec) -> bool:
 def _find_categories(spec: Spec, library: str, asked: Any, columns: Sequence[Column]) -> Spec | None:
     """Return an estimator of a boosting library with the positions of the categories, which it asks for.
 
-    None of XGBoost's where there are none, which it need not know.
+    None for XGBoost's if there are no categories, which it need not be told.
 
     Raises:
         InputError: it does not name a column of categories, or names one of numbers.
@@ -139,13 +139,13 @@ def _find_categories(spec: Spec, library: str, asked: Any, columns: Sequence[Col
 
 
 def _find_in(label: str, part: Any, columns: Sequence[Column], whole: bool = True) -> Any:
-    """Return a part of an estimator with positions for names.
+    """Return a part of an estimator with positions instead of names.
 
     Args:
-        label: of the part, for messages.
+        label: label of the part, for messages.
         part: an estimator in its JSON form, or the word that stands for none.
-        columns: those of the table that it is given.
-        whole: whether these are given as they are in the table, and no other part may have left some out.
+        columns: the columns of the table that it gets.
+        whole: whether it gets these as they are in the table, so that no other part may have left some out.
     """
     path, params = (part["class"], part.get("params", {})) if isinstance(part, Mapping) else ("", {})
     why = NOT_ENCODED
@@ -218,8 +218,8 @@ def _replace(spec: Mapping[str, Any], **params: Any) -> Spec:
     return {**spec, "params": {**spec.get("params", {}), **params}}
 
 
-FEW_ROWS = 60  # of each class, to which a model is fitted to see whether it can be stored
-MAX_TRIED = 16  # settings
+FEW_ROWS = 60  # rows of each class, to which a model is fitted to see whether it can be stored
+MAX_TRIED = 16  # settings tried
 
 
 def choose_settings(settings: Iterable[Setting], most: int = MAX_TRIED) -> list[Setting]:
@@ -252,7 +252,7 @@ class WeightedLearner(EstimatorLearner):
             n_c of class c, K classes), by label, "equal" or None.
 
     Raises:
-        InputError: the estimator has no ``class_weight``, or it is also among ``param``.
+        InputError: the estimator has no ``class_weight``, or ``param`` also names it.
     """
 
     class_weight: str | Mapping[Label, float] | None = option(EQUALLY, CLASS_WEIGHT)
@@ -313,7 +313,7 @@ class AnyEstimator(WeightedLearner):
     def check_storable(self, encode: Callable[[], Task]) -> None:
         """Fit to a few rows of each class, at each kind of setting, and store the models in memory.
 
-        Those of the boosting libraries always can.
+        Models of the boosting libraries can always be stored.
 
         Raises:
             InputError: a model cannot be stored.
@@ -327,7 +327,7 @@ class AnyEstimator(WeightedLearner):
         for setting in choose_settings(chain(*self.space.paths)):
             try:
                 model, _ = fit_model(self, task, few, setting)
-            except (Exception, SystemExit):  # evaluations will meet the error again, and record it
+            except (Exception, SystemExit):  # evaluations will run into the error again, and record it
                 continue
             try:
                 unpack(model.content, [*list_classes(self.spec)])
@@ -339,7 +339,7 @@ class AnyEstimator(WeightedLearner):
                 ) from None
 
     def prepare(self, task: Task, encoding: Coded) -> tuple[Self, Coded | None]:
-        """Return the learner with positions of columns for their names, which it encodes by itself.
+        """Return the learner with columns by position instead of name, which it encodes by itself.
 
         Raises:
             InputError: see ``find_columns``.
@@ -360,13 +360,13 @@ class ScaledLearner(EstimatorLearner):
     """A learner whose estimator, ``unscaled``, needs columns of one scale."""
 
     unscaled: ClassVar[Spec]
-    # whether columns are standardised first. Of a table that is encoded, the encoder has scaled the numbers,
-    # and to scale the columns of rare categories and gaps would give these too much weight
+    # whether columns are standardised first. If a table is encoded, the encoder has scaled the numbers, and
+    # scaling the columns of rare categories and gaps would give these too much weight
     scales: bool = True
 
     @property
     def spec(self) -> Spec:  # type: ignore[override]
-        """The estimator, after standardisation or by itself."""
+        """The estimator, after standardisation or alone."""
         steps = [["scale", {"class": "sklearn.preprocessing:StandardScaler"}], ["model", self.unscaled]]
         return {"class": PIPELINE, "params": {"steps": steps}} if self.scales else self.unscaled
 
@@ -377,12 +377,12 @@ class ScaledLearner(EstimatorLearner):
 
 
 class NeighborsLearner(ScaledLearner):
-    """Nearest neighbours: unless numbers of them are given, there is none that few rows lack."""
+    """Nearest neighbours: unless their numbers are given, none exceeds what few rows allow."""
 
     def canonical(self, task: Task) -> Self:
-        """Return the learner with the numbers of neighbours that the smallest training sets have.
+        """Return the learner with the numbers of neighbours that the smallest training sets allow.
 
-        These are taken to be a sixth of the rows: half of them held out, and three folds of the others.
+        These sets are assumed to be a sixth of the rows: half held out, and three folds of the others.
         """
         param = self.param or {}
         numbers = tuple(n for n in self.values["n_neighbors"] if n <= max(1, task.n // MIN_SHARE))
@@ -392,7 +392,7 @@ class NeighborsLearner(ScaledLearner):
 
 
 class BoostingLearner(EstimatorLearner):
-    """A learner of one of the libraries, which is imported only if it is trusted."""
+    """A learner from one of the libraries, which is imported only if it is trusted."""
 
     trees: ClassVar[bool] = True
 
@@ -414,12 +414,12 @@ class Row(NamedTuple):
     path: str  # class of the estimator, as "module:Class"
     values: Values  # search space
     bases: tuple[type[EstimatorLearner], ...] = (EstimatorLearner,)
-    params: Mapping[str, object] = MappingProxyType({})  # of the estimator that are not its defaults
-    defaults: Mapping[str, object] = MappingProxyType({})  # that the estimator does not tell, by parameter
+    params: Mapping[str, object] = MappingProxyType({})  # parameters other than the estimator's defaults
+    defaults: Mapping[str, object] = MappingProxyType({})  # those that it does not list, by parameter
 
 
 def _define(rows: Mapping[str, Row], kinds: frozenset[Kind]) -> tuple[Any, ...]:
-    """Return the class of each row, which a pickle finds in this module by the short name."""
+    """Return the class of each row, which a pickle finds in this module under the short name."""
     for name, row in rows.items():
         spec = {"class": row.path, **({"params": dict(row.params)} if row.params else {})}
         fixed = {"name": name, "values": row.values, "defaults": row.defaults, "kinds": kinds}
@@ -428,7 +428,7 @@ def _define(rows: Mapping[str, Row], kinds: frozenset[Kind]) -> tuple[Any, ...]:
     return tuple(globals()[name] for name in rows)
 
 
-WEIGHTS = ("uniform", "distance")  # of neighbours
+WEIGHTS = ("uniform", "distance")  # weights of neighbours
 FOREST = {"max_features": ("sqrt", 0.5, 1.0), "min_samples_leaf": (1, 3, 10), "n_estimators": (50, 100, 200)}
 HISTOGRAMS = {"learning_rate": (0.03, 0.1, 0.3), "max_iter": (25, 50, 100, 200), "max_leaf_nodes": (7, 31)}
 PRUNED = {"ccp_alpha": (0.0, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05), "criterion": ("gini", "entropy")}

@@ -1,8 +1,8 @@
-"""Estimators as a learner: fits of them, and paths of settings that share work, which predict as fresh fits.
+"""Estimators as a learner: their fits, and paths of settings that share work and predict like fresh fits.
 
-Scikit-learn's own fit at a setting decides what is right: ``Path.model`` is always that, and the labels that
-a path derives from shared work equal its labels. Where they could differ (tied distances), or where there is
-nothing to share, every setting is fitted by itself.
+Scikit-learn's own fit at a setting is the reference: ``EstimatorPath.model`` is always that fit, and the
+labels that a path derives from shared work equal its labels. Where they could differ (tied distances), or
+where there is nothing to share, every setting is fitted by itself.
 """
 
 import copy
@@ -54,7 +54,7 @@ from ckcv_ray.validation import Values as Numbers
 
 CLASS_KINDS = frozenset({Kind.BINARY, Kind.MULTICLASS})
 NUMBER_KINDS = frozenset({Kind.REGRESSION})
-OVERHEAD_ROWS = 500  # a fit on no rows takes about as long as these many rows more
+OVERHEAD_ROWS = 500  # the fixed cost of a fit is about that of this many rows
 PARAM = Option(
     check_space,
     "Parameter and values to try: max_features=sqrt,0.5, C=log:-2:4:13, or with --sample a distribution: "
@@ -76,8 +76,8 @@ class EstimatorLearner(Learner):
     """A learner whose models are estimators of scikit-learn; a subclass names one and its usual search space.
 
     Attributes:
-        param: search space, values or a distribution by parameter; those of ``values`` that are not named
-            keep their values.
+        param: search space, values or a distribution by parameter; parameters in ``values`` that are not
+            named keep their values.
         sample: number of settings to draw from the search space; None for all of them.
 
     Raises:
@@ -137,7 +137,7 @@ class EstimatorLearner(Learner):
 
     @cached_property
     def outputs(self) -> frozenset[Output]:
-        """Probabilities if the estimator has them, and scores that order rows if it has either."""
+        """Probabilities if the estimator has them, and scores that rank rows if it has either."""
         if self.kinds == NUMBER_KINDS:
             return frozenset()
         estimator = self.build()
@@ -147,19 +147,19 @@ class EstimatorLearner(Learner):
 
     @property
     def trees(self) -> bool:
-        """Whether the name of the estimator, of a pipeline's last step, says that its models are trees."""
+        """Whether the name of the estimator, or of a pipeline's last step, says that its models are trees."""
         steps = self.spec.get("params", {}).get("steps") or [[None, self.spec]]
         name = str(steps[-1][1]["class"]).partition(":")[2]
         return any(word in name for word in ("Tree", "Forest", "Boosting"))
 
     @cached_property
     def foreign(self) -> bool:
-        """Whether its fits call code of another package than scikit-learn."""
+        """Whether its fits call code of a package other than scikit-learn."""
         return is_foreign(self.build())
 
     @cached_property
     def weighs_rows(self) -> bool:
-        """Whether the estimator, of a pipeline its last step, and all that it fits take ``sample_weight``."""
+        """Whether the estimator, or a pipeline's last step, and all that it fits take ``sample_weight``."""
         from sklearn.base import is_classifier, is_regressor
         from sklearn.utils.validation import has_fit_parameter
 
@@ -181,15 +181,15 @@ class EstimatorLearner(Learner):
         return json.dumps(self.spec)
 
     def parameter_names(self) -> list[str]:
-        """Return the names of the estimator's parameters; of a pipeline's last step also the short ones."""
+        """Return the names of the estimator's parameters; for a pipeline's last step also the short ones."""
         return list(list_parameters(self.build()))
 
     def class_weights(self, task: Task, y: Classes) -> Mapping[int, float] | str | None:
-        """Return what the estimator takes as ``class_weight`` for training rows y [n]; None for its own."""
+        """Return what the estimator gets as ``class_weight`` for training rows y [n]; None for its own."""
         return None
 
     def prepare(self, task: Task, encoding: Coded) -> tuple[Self, Coded | None]:
-        """Return the learner, and how columns are encoded for trees or for another estimator."""
+        """Return the learner, and how columns are encoded for trees or for other estimators."""
         return self, None if task.schema.plain else encoding.resolve(self.trees)
 
     def thinned(self, most: int) -> Self:
@@ -202,7 +202,7 @@ class EstimatorLearner(Learner):
         return replace(self, param={**(self.param or {}), **fewer})
 
     def usual(self, task: Task) -> Self:
-        """Return the learner with the estimator's default of each parameter whose values are not given."""
+        """Return the learner with the estimator's default for each parameter whose values are not given."""
         if self.sample is not None:
             return self
         defaults, given = {**list_parameters(self.build()), **self.defaults}, self.param or {}
@@ -231,17 +231,17 @@ class EstimatorTrainer(Trainer):
         return float(n_train + OVERHEAD_ROWS)
 
     def load(self) -> None:
-        """Import the estimator, and what a fit of it takes: its limit of time is not for that."""
+        """Import the estimator, and what fitting it takes: its time limit is not meant for imports."""
         self.learner.template(self.learner.space.setting(0, 0))
 
 
 class Head(NamedTuple):
-    """The fitted steps of a pipeline before its last, and what they make of the rows."""
+    """The fitted steps of a pipeline before its last one, and what they turn the rows into."""
 
     pipeline: Any
     X: Rows  # the training rows as the last step sees them
     status: int  # position of the status of their fit
-    scored: list[Rows]  # the rows to score as the last step sees them; empty until they are needed
+    scored: list[Rows]  # the rows to score as the last step sees them; empty until needed
 
 
 class Fit(NamedTuple):
@@ -262,7 +262,7 @@ class SplitFits:
 
     Attributes:
         y: class numbers of the training rows, (n,).
-        weights: of the training rows, (n,); None if all weigh the same.
+        weights: weights of the training rows, (n,); None if all weigh the same.
         seeds: source of seeds, from the numbers of the training rows: the same for all settings.
         shared: what paths compute once for several of them, by what it depends on.
     """
@@ -277,7 +277,7 @@ class SplitFits:
 
     @cached_property
     def constant(self) -> bool:
-        """Whether the training rows are of a single class, which most estimators refuse."""
+        """Whether all training rows are of a single class, which most estimators refuse."""
         return bool(self.task.classes) and bool(np.all(self.y == self.y[0]))
 
     @property
@@ -294,7 +294,7 @@ class SplitFits:
         """Fit the first ``length`` steps of a path."""
         settings = self.learner.space.paths[path][:length]
         template = self.learner.template(settings[-1])
-        # the last step is fitted by itself: it is the whole, or the steps before it are shared
+        # the last step is fitted alone: it is the whole, or the steps before it are shared
         apart = template.head is not None or last_step(template.estimator) is template.estimator
         shares = length > 1 and not self.constant and apart
         sharing = self.learner.sharing
@@ -364,19 +364,19 @@ class SplitFits:
 def fit_model(
     learner: EstimatorLearner, task: Task, train: Index, setting: Setting
 ) -> tuple[FittedEstimator, int]:
-    """Fit one setting by itself to the rows ``train``; return the model and the position of its status."""
+    """Fit one setting alone to the rows ``train``; return the model and the position of its status."""
     fit = SplitFits(learner, task, train, train[:0]).fit_alone(setting)
     return FittedEstimator(setting, fit.estimator, task.n_classes), fit.status
 
 
-TIE = 1e-12  # of squared distances, relative to the squares of the rows: far above their rounding
+TIE = 1e-12  # for squared distances, relative to the rows' squares: far above their rounding
 
 
 class EstimatorPath:
     """The fits of some settings on one split, by ascending value of ``parameter``."""
 
-    parameter: ClassVar[str | None] = None  # whose values share work; None if none does
-    known: ClassVar[str] = ""  # the class of estimators that it is of, by module and name
+    parameter: ClassVar[str | None] = None  # the one whose values share work; None if none does
+    known: ClassVar[str] = ""  # the class of estimators that it is for, by module and name
 
     def __init__(self, split: SplitFits, settings: Sequence[Setting]) -> None:
         self.split = split
@@ -413,13 +413,13 @@ class EstimatorPath:
         return measure.totals(y, labels, task.n_classes)
 
     def model(self, step: int) -> FittedEstimator:
-        """Fit the estimator at one setting by itself."""
+        """Fit the estimator at one setting alone."""
         split = self.split
         return fit_model(split.learner, split.task, split.train, self.settings[step])[0]
 
 
 class Plain(EstimatorPath):
-    """Settings that share nothing, but the first steps of a pipeline."""
+    """Settings that share nothing except the first steps of a pipeline."""
 
     @property
     def status(self) -> NDArray[np.int8]:
@@ -472,16 +472,16 @@ class Rounds(EstimatorPath):
 
 
 class LibraryRounds(Rounds):
-    """Rounds of XGBoost or LightGBM, of which predictions may use the first."""
+    """Rounds of XGBoost or LightGBM, whose predictions may use only the first."""
 
     parameter = "n_estimators"
 
     @classmethod
     def applies(cls, estimator: Estimator) -> bool:
-        """Return whether an estimator's first rounds do not depend on their number.
+        """Return whether an estimator's first rounds do not depend on the number of rounds.
 
-        Only parameters count that are known to allow it. CatBoost's learning rate depends on the number of
-        rounds unless it is given.
+        Only parameters that are known to allow this are accepted. CatBoost's learning rate depends on the
+        number of rounds unless it is given.
         """
         library = LIBRARIES.get(package := str(find_library(estimator)))
         if library is None or library.rounds != cls.parameter:
@@ -497,7 +497,7 @@ class LibraryRounds(Rounds):
     def labels(self) -> Classes:
         """Return the labels of one fit after each number of rounds, unless it has fewer than were asked for.
 
-        LightGBM leaves out rounds in which no split was found, and others take their numbers.
+        LightGBM leaves out rounds in which no split was found, and renumbers the others.
         """
         longest, counts = self.split.fit_alone(self.settings[-1]), self.n_iter.tolist()
         if longest.estimator.n_rounds < counts[-1]:
@@ -518,7 +518,7 @@ class Nearest(NamedTuple):
 
     distance: Rows  # distances, (scored rows, neighbours)
     number: Classes  # class of each, by position in ``classes``, (scored rows, neighbours)
-    tied: NDArray[np.bool_]  # whether a neighbour may be as far away as the next, (neighbours - 1,)
+    tied: NDArray[np.bool_]  # whether any neighbour may be as far away as the next, (neighbours - 1,)
     classes: NDArray[Any]  # classes of the training rows
 
 
@@ -538,7 +538,7 @@ class Neighbours(EstimatorPath):
         nearest, counts = self._find_nearest(), [setting["n_neighbors"] for setting in self.settings]
         if counts[-1] > nearest.distance.shape[1]:
             alone = map(self.split.fit_alone, self.settings)
-            return np.array([*map(self.split.labels, alone)])  # raises, as it would alone
+            return np.array([*map(self.split.labels, alone)])  # raises as a fit alone would
         template = self.split.learner.template(self.settings[0])
         weighted = last_step(template.estimator).weights == "distance"
         votes = _weight_votes(nearest, counts, weighted)
@@ -549,7 +549,7 @@ class Neighbours(EstimatorPath):
         return np.asarray(found)
 
     def _find_nearest(self) -> Nearest:
-        """Return the nearest rows, found once for all ways to weight them."""
+        """Return the nearest rows, found once for all ways of weighting them."""
         from sklearn.utils.extmath import row_norms
 
         setting = self.settings[-1]

@@ -4,22 +4,22 @@
 
 A study that holds this is compared, hashed and stored; the estimator is made from it where it is fitted. It
 may come from a stranger's folder, and some parameters are paths, caches, functions or text that is evaluated.
-So a class is one that a module of ``MODULES`` exports, or of a package that is trusted (``trust``), and
-nothing else is imported. Making one only stores its parameters, as scikit-learn asks of its estimators. They
-are then looked at before anything is fitted (``describe``): each is as scikit-learn declares it, and
-is None, a truth value, a number, an estimator, a list or steps of these, or text that scikit-learn names
-among the values of this parameter. Names of steps and columns are any text. Values that JSON has no form for
-are these words, and a form of columns:
+So a class must be exported by a module of ``MODULES``, or belong to a trusted package (``trust``), and
+nothing else is imported. Making an estimator only stores its parameters, as scikit-learn asks of estimators.
+These are then checked before anything is fitted (``describe``): each must be as scikit-learn declares it, and
+be None, a truth value, a number, an estimator, a list or steps of these, or text that scikit-learn names
+among the values of this parameter. Names of steps and columns may be any text. Values that JSON cannot
+express are written as these words, and selections of columns as this form:
 
     "inf", "-inf"                   infinity
     "numpy:log1p"                   a function of numbers that reads and writes nothing (``load_words``)
     {"kinds": ["number"]}           the columns of these kinds, as ``make_column_selector`` finds them
 
-A search space has for each parameter a list of values or a distribution.
+A search space holds, for each parameter, a list of values or a distribution.
 
     max_features=sqrt,0.5       values: numbers, true, false, none, lists such as [50,50], and other text
     C=log:-2:4:13               13 values from 10^-2 to 10^4
-    C=loguniform:1e-3:1e2       a distribution, of which ``sample`` settings are drawn; or uniform, randint
+    C=loguniform:1e-3:1e2       a distribution, from which ``sample`` settings are drawn; or uniform, randint
 """
 
 import json
@@ -41,7 +41,7 @@ from ckcv_ray.tables.columns import ColumnKind
 from ckcv_ray.validation import MAX_GRID, Rows, check_count, expect, parse_grid, quote
 
 LIBRARY = "sklearn"
-MODULES = (  # without those that read text or files, and those whose estimators predict several columns
+MODULES = (  # except those that read text or files, and those whose estimators predict several columns
     *("calibration", "cluster", "compose", "covariance", "decomposition", "discriminant_analysis", "dummy"),
     *("ensemble", "feature_selection", "gaussian_process", "impute", "isotonic", "kernel_approximation"),
     *("kernel_ridge", "linear_model", "manifold", "mixture", "model_selection", "multiclass", "naive_bayes"),
@@ -49,7 +49,7 @@ MODULES = (  # without those that read text or files, and those whose estimators
     *("svm", "tree"),
 )
 KINDS = "kinds"
-DTYPES: dict[Any, ColumnKind] = {  # what ``make_column_selector`` takes, and the kind that it stands for here
+DTYPES: dict[Any, ColumnKind] = {  # what ``make_column_selector`` takes, and the kind it stands for here
     **dict.fromkeys(("number", np.number), ColumnKind.NUMBER),
     **dict.fromkeys(("category", "object", "string", "O", object, str), ColumnKind.CATEGORY),
     **dict.fromkeys(("datetime", "datetime64", np.datetime64), ColumnKind.DATE),
@@ -60,7 +60,7 @@ RANDOM_SCORES = ("mutual_info_classif", "mutual_info_regression")  # draw from n
 NO_STEP = ("drop", "passthrough")
 STEPS = ("estimators", "steps", "transformer_list", "transformers")  # parameters that hold named estimators
 GRIDS = ("param_grid", "param_distributions")
-MORE_WORDS = {"threshold": {"mean", "median"}}  # that scikit-learn declares as any text
+MORE_WORDS = {"threshold": {"mean", "median"}}  # where scikit-learn declares any text
 # words that make paths or functions of other values, or of the table's columns something else than features
 FORBIDDEN = {"precomputed", "precomputed_nearest_neighbors", "prefit", "pyfunc"}
 MAX_DEPTH = 10  # scikit-learn may ask an estimator twice as often for each that it is nested in
@@ -68,7 +68,7 @@ Spec = dict[str, Any]
 
 
 class Estimator(Protocol):
-    """What this package asks of every estimator; a fitted one has attributes of its own besides."""
+    """What this package requires of every estimator; a fitted one also has attributes of its own."""
 
     def get_params(self, deep: bool = True) -> dict[str, object]:
         """Return the parameters by name."""
@@ -84,7 +84,7 @@ class Estimator(Protocol):
 def load_words() -> Mapping[str, object]:
     """Return the words that stand for a value in a study, and what each is: infinity, or a function.
 
-    The functions are numpy's of one number, and scikit-learn's scores of columns.
+    The functions are numpy's functions of one number, and scikit-learn's scores of columns.
     """
     from sklearn import feature_selection
 
@@ -110,9 +110,9 @@ def draws_globally(value: object) -> bool:
 
 
 def describe(name: str, estimator: Estimator, depth: int = 0) -> Spec:
-    """Return the JSON form of an estimator, once it is known that a study may hold it, and those inside it.
+    """Return the JSON form of an estimator, after checking that a study may hold it and those inside it.
 
-    Of an estimator of another package, which is trusted, only those inside it are looked at.
+    In an estimator of another package, which is trusted, only estimators inside it are checked.
 
     Raises:
         InputError: a parameter has a value that a study may not hold, or that scikit-learn refuses.
@@ -142,7 +142,7 @@ def describe(name: str, estimator: Estimator, depth: int = 0) -> Spec:
 
 
 def _list_words(owner: Any, parameter: str) -> Iterable[str] | None:
-    """Return the text that scikit-learn names among the values of a parameter; None of another package's."""
+    """Return the text that scikit-learn names among a parameter's values; None for other packages."""
     if type(owner).__module__.partition(".")[0] != LIBRARY:
         return None
     rules = getattr(owner, "_parameter_constraints", {}).get(parameter, ())
@@ -152,8 +152,8 @@ def _list_words(owner: Any, parameter: str) -> Iterable[str] | None:
 
 
 def _describe_value(label: str, value: Any, words: Iterable[str] | None, depth: int) -> Any:
-    """Return the JSON form of a value that may be one of some words; None for any that JSON has."""
-    if hasattr(value, "tolist"):  # of numpy, or names of a frame's columns
+    """Return the JSON form of a value that may be one of some words; if None, any that JSON can express."""
+    if hasattr(value, "tolist"):  # numpy's, or names of a frame's columns
         value = value.tolist()
     if _is_estimator(value):
         return describe(label, value, depth + 1)
@@ -172,7 +172,7 @@ def _describe_value(label: str, value: Any, words: Iterable[str] | None, depth: 
 
 
 def _describe_step(label: str, step: Any, depth: int) -> list[Any]:
-    """Return a step: its name, an estimator or a word, and of a ColumnTransformer the columns."""
+    """Return a step: its name, an estimator or a word, and in a ColumnTransformer the columns."""
     named = isinstance(step, list | tuple) and len(step) in (2, 3) and isinstance(step[0], str)
     if not named or not (_is_estimator(step[1]) or step[1] in (*NO_STEP, None)):
         raise InputError(
@@ -189,7 +189,7 @@ def _is_estimator(value: object) -> TypeGuard[Estimator]:
 
 
 def _describe_columns(label: str, columns: Any) -> Any:
-    """Return the form of what selects columns: their kinds, a list, or one number or name."""
+    """Return the JSON form of a column selection: their kinds, a list, or one number or name."""
     from sklearn.compose import make_column_selector
 
     if isinstance(columns, make_column_selector):
@@ -241,12 +241,12 @@ def list_specs(spec: object) -> Iterator[Mapping[str, object]]:
 
 
 def is_own(path: str) -> bool:
-    """Return whether a class is of scikit-learn itself, as "module:Class" or by where it is defined."""
+    """Return whether a class is scikit-learn's own, given as "module:Class" or by where it is defined."""
     return path.partition(":")[0].partition(".")[0] == LIBRARY
 
 
 INSTALL = write_install("boosting")
-FILE_WORDS = ("file", "dir", "snapshot", "machine")  # in names of parameters that are files or hosts
+FILE_WORDS = ("file", "dir", "snapshot", "machine")  # in names of parameters for files or hosts
 XGBOOST, LIGHTGBM, CATBOOST = "xgboost", "lightgbm", "catboost"
 
 
@@ -254,13 +254,13 @@ class BoostingLibrary(NamedTuple):
     """What differs between the libraries.
 
     Attributes:
-        forced: parameters that every estimator gets, each in all its spellings: those that are given are set,
-            or the first. They ask for one thread, no output and no files.
+        forced: parameters that every estimator gets, each with all its spellings: the spellings that are
+            given are set, or else the first. They ask for one thread, no output and no files.
         usual: parameters that it gets unless they are given.
-        rounds: parameter that is the number of rounds.
+        rounds: the parameter for the number of rounds.
         count: takes a fitted estimator; returns the number of its rounds.
-        limit: takes a number of rounds; returns what limits predictions to the first of them.
-        stop: parameters of which any asks to stop early.
+        limit: takes a number of rounds; returns what limits predictions to that many first rounds.
+        stop: parameters any of which asks to stop early.
         sharing: parameters, besides those above, with which the first rounds of a long fit are a short fit.
     """
 
@@ -330,14 +330,14 @@ BOOSTERS = {  # classes of estimators, where each is defined
 
 
 def find_library(estimator: object) -> str | None:
-    """Return the package of an estimator of one of these libraries; None of any other."""
+    """Return the package of an estimator of one of these libraries; None for any other."""
     return BOOSTERS.get(f"{type(estimator).__module__}:{type(estimator).__qualname__}")
 
 
 def list_declared(estimator: object) -> dict[str, object]:
-    """Return the parameters that an estimator of these libraries takes besides those it lists, and defaults.
+    """Return the parameters that an estimator of these libraries takes beyond those it lists, with defaults.
 
-    CatBoost's estimators list what they were given. LightGBM's take any keyword, and ignore unknown ones.
+    CatBoost's estimators list only what they were given. LightGBM's take any keyword, ignoring unknown ones.
     """
     if (library := find_library(estimator)) is None:
         return {}
@@ -354,7 +354,7 @@ def list_declared(estimator: object) -> dict[str, object]:
 @cache
 def _list_defaults(kind: Any) -> Mapping[str, Any]:
     declared = signature(kind.__init__).parameters
-    # XGBoost's declare no parameters, and list all
+    # XGBoost's declare no parameters, but list all
     listed = kind().get_params(deep=False) if f"{kind.__module__}:{kind.__qualname__}" in BOOSTERS else {}
     return listed | {
         name: each.default for name, each in declared.items() if each.default is not Parameter.empty
@@ -367,7 +367,7 @@ def prepare(estimator: Estimator) -> None:
         return
     library, given = LIBRARIES[package], estimator.get_params(deep=False)
     changes = {name: value for name, value in library.usual.items() if name not in given}
-    if "force_row_wise" in given:  # the other of two ways
+    if "force_row_wise" in given:  # the other of the two ways
         changes.pop("force_col_wise", None)
     for spellings in library.forced:
         named = {name: value for name, value in spellings.items() if name in given}
@@ -389,11 +389,11 @@ _trusted: set[str] = {LIBRARY}
 def trust(package: str) -> None:
     """Allow estimators of a package to be imported and read from run folders, in this process.
 
-    Importing a module runs its code, so a run folder of somebody else's must not decide what is imported.
-    Packages that you name yourself in a study are allowed anyway.
+    Importing a module runs its code, so somebody else's run folder must not decide what is imported. Packages
+    that you name yourself in a study are allowed anyway.
 
     Args:
-        package: the name that is imported, such as "xgboost".
+        package: its name for import, such as "xgboost".
     """
     expect("package", package, str, "the name of a package, such as 'xgboost'")
     _trusted.add(package.partition(".")[0])
@@ -409,7 +409,7 @@ def check_trusted(name: str, package: str) -> None:
 
 
 def is_trusted(path: str) -> bool:
-    """Return whether the package of a type may be imported, other than scikit-learn itself."""
+    """Return whether a type is from a package, other than scikit-learn itself, that may be imported."""
     return path.partition(".")[0] in _trusted - {LIBRARY}
 
 
@@ -421,7 +421,7 @@ def list_packages(spec: object) -> Iterator[str]:
 
 
 def list_foreign(learners: Iterable[object]) -> list[str]:
-    """Return the packages, other than scikit-learn, that the estimators of some learners are of."""
+    """Return the packages, other than scikit-learn, that the estimators of some learners come from."""
     specs = (getattr(learner, "spec", None) for learner in learners)
     return sorted({name for spec in specs for name in list_packages(spec)} - {LIBRARY})
 
@@ -430,7 +430,7 @@ def as_spec(name: str, value: object) -> Spec:
     """Return the JSON form of an estimator given as text, as its JSON form, or as an object.
 
     Raises:
-        InputError: it is none of these, has no such class, or holds what a study may not hold.
+        InputError: it is none of these, its class does not exist, or it holds what a study may not hold.
     """
     from sklearn.base import is_classifier, is_regressor
 
@@ -469,14 +469,14 @@ def build(spec: Mapping[str, object], setting: Mapping[str, object] | None = Non
 
 @cache
 def name_type(path: str) -> str:
-    """Return where a class is defined: "sklearn.svm._classes.SVC" of "sklearn.svm:SVC", which is imported."""
+    """Import a class, and return where it is defined: "sklearn.svm._classes.SVC" for "sklearn.svm:SVC"."""
     module, _, name = path.partition(":")
     kind = getattr(import_module(module), name)
     return f"{kind.__module__}.{kind.__qualname__}"
 
 
 def list_parameters(estimator: Estimator) -> dict[str, object]:
-    """Return the parameters of an estimator by name; of a pipeline's last step also by short name."""
+    """Return the parameters of an estimator by name; for a pipeline's last step also by short name."""
     every = estimator.get_params(deep=True)
     steps = every.get("steps")
     if not isinstance(steps, list) or not steps:
@@ -517,7 +517,7 @@ def _is_default(value: Any, defaults: Mapping[str, Any], key: str) -> bool:
 
 
 def find_path(name: str, kind: type) -> str:
-    """Return where a class is imported from: the shortest public module that has it."""
+    """Return where to import a class from: the shortest public module that has it."""
     parts = kind.__module__.split(".")
     if "<locals>" in kind.__qualname__:
         raise InputError(f"{name}: workers cannot import {kind.__qualname__}: define it in a module")
@@ -545,7 +545,7 @@ def _list_kinds(selector: Any) -> list[str]:
 
 
 def _make(name: str, value: Any, depth: int = 0) -> Any:
-    """Return what JSON stands for: a list of a name and an estimator is a step, a mapping of lists a grid.
+    """Return what JSON stands for: a list of name and estimator is a step, a mapping to lists is a grid.
 
     The name of a step is text, even if it is "inf".
     """
@@ -616,11 +616,11 @@ def check_space(name: str, value: object) -> Values | None:
     """Return a search space in canonical form; None if it is empty.
 
     Args:
-        name: of the option, for messages.
+        name: name of the option, for messages.
         value: lists of values or texts by parameter; or texts such as "C=0.1,1".
 
     Raises:
-        InputError: it is not one.
+        InputError: it is not a search space.
     """
     if value is None or value in ((), [], {}):
         return None
@@ -644,10 +644,10 @@ def check_space(name: str, value: object) -> Values | None:
 def list_settings(space: Values, sample: int | None) -> list[Params]:
     """Return the settings of a space: all combinations in order, or a random sample of them.
 
-    The sample depends on the space and its size alone.
+    The sample depends only on the space and on its own size.
 
     Raises:
-        InputError: it has distributions and no sample size, or too many settings.
+        InputError: the space has distributions and no sample size, or too many settings.
     """
     drawn = [key for key, values in space.items() if isinstance(values, str)]
     if sample is None:
@@ -732,7 +732,7 @@ def _check_distribution(name: str, text: str) -> str:
 
 
 def _split(text: str) -> list[Any]:
-    """Return the values of a list of JSON, or of one of words and values apart from commas in brackets."""
+    """Return the values of a JSON list, or of a list of words and values, with commas in brackets kept."""
     try:
         return list(json.loads(f"[{text}]"))
     except ValueError:

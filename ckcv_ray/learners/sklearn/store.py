@@ -1,15 +1,15 @@
 """Fitted estimators as bytes: the format of skops, the same for equal estimators, and checks of what is read.
 
-Unlike a pickle, a skops file names the types it holds and runs none of its content. Refused are types that
-are neither on skops's own list nor of a trusted package, estimators of scikit-learn that the study's learner
-cannot have, and arrays that compiled code would leave.
+Unlike a pickle, a skops file names the types it holds and runs none of its content. The following are
+refused: types that are neither on skops's own list nor from a trusted package, estimators of scikit-learn
+that the study's learner cannot have, and arrays whose bounds compiled code would overrun.
 
 A model of XGBoost, LightGBM or CatBoost is stored in the same way, with its trees as its library writes them
 for a pickle, and read by the code of that library, unchecked. None holds labels: fits are to positions of the
 classes that have training rows, which are stored with it. XGBoost refuses classes without training rows.
 
-A fitted estimator as a model has class numbers and scores that are the same for a row in any batch. Unfitted
-estimators are made from their JSON form once in a process, and copied for each fit.
+As a model, a fitted estimator gives a row the same class number and score in any batch. Unfitted estimators
+are made from their JSON form once per process, and copied for each fit.
 """
 
 import copy
@@ -68,8 +68,8 @@ SCHEMA_FILE = "schema.json"
 SUFFIX = ".npy"
 NO_DATE = (1980, 1, 1, 0, 0, 0)
 MAX_MODEL_BYTES = 1 << 30
-CONSTANT = "sklearn.dummy:DummyClassifier"  # of training rows of a single class
-PARTS = (  # estimators that fits of others make by themselves
+CONSTANT = "sklearn.dummy:DummyClassifier"  # for training rows of a single class
+PARTS = (  # estimators that fits of others create by themselves
     *(CONSTANT, "sklearn.dummy:DummyRegressor", "sklearn.decomposition:KernelPCA"),
     *("sklearn.impute:MissingIndicator", "sklearn.isotonic:IsotonicRegression"),
     *("sklearn.linear_model:LinearRegression", "sklearn.linear_model:LogisticRegression"),
@@ -86,13 +86,13 @@ BOOSTER = f"{__name__}.Booster"
 TREE = "sklearn.tree._tree.Tree"
 HISTOGRAMS = "sklearn.ensemble._hist_gradient_boosting"
 PREDICTOR = f"{HISTOGRAMS}.predictor.TreePredictor"
-REVIEWED = (  # that skops does not trust: the arrays of trees are checked, the others hold numbers
+REVIEWED = (  # types that skops does not trust: arrays of trees are checked, the others hold numbers
     *(TREE, PREDICTOR, "numpy.dtype", "sklearn.utils._bunch.Bunch", "sklearn.multiclass._ConstantPredictor"),
     *(f"sklearn.calibration.{name}" for name in ("_CalibratedClassifier", "_SigmoidCalibration")),
     *(f"sklearn.gaussian_process.kernels.{name}" for name in ("ConstantKernel", "Product", "RBF")),
     "sklearn.gaussian_process._gpc._BinaryGaussianProcessClassifierLaplace",
     *(f"sklearn.neural_network._stochastic_optimizers.{name}Optimizer" for name in ("Adam", "SGD")),
-    "collections.OrderedDict",  # of LightGBM
+    "collections.OrderedDict",  # LightGBM's
 )
 NO_ESTIMATORS = ("sklearn._loss.", "sklearn.linear_model._sgd_fast.", f"{HISTOGRAMS}.binning.")  # of fits
 SUPPORT_OF_NUMBERS = ("epsilon_svr", "nu_svr", "one_class")
@@ -104,7 +104,7 @@ SEARCH_TREES = {"ball_tree": "BallTree", "kd_tree": "KDTree", "brute": None}
 def pack(estimator: object) -> bytes:
     """Return a fitted estimator as bytes, the same for estimators that are equal.
 
-    Search trees of neighbours are left out, and built again by ``unpack``: nothing could check one.
+    Search trees of neighbours are left out, and rebuilt by ``unpack``: there is no way to check one.
     """
     import skops.io
 
@@ -130,12 +130,12 @@ def unpack(content: bytes, classes: Sequence[str] | None = None) -> Estimator:
     anything is built.
 
     Args:
-        content: may come from anybody.
-        classes: its class, and those of the estimators that it may hold besides those that fits make, as
+        content: the bytes, which may come from anybody.
+        classes: its class, and those of the estimators that it may hold besides those that fits create, as
             "module:Class"; None for any.
 
     Raises:
-        ValueError: it holds another estimator, or an array that compiled code would leave.
+        ValueError: it holds another estimator, or an array whose bounds compiled code would overrun.
         TypeError: it holds a type that is not known to be harmless.
     """
     trusted = _check_types(content, classes)
@@ -152,11 +152,11 @@ def unpack(content: bytes, classes: Sequence[str] | None = None) -> Estimator:
 def read_values(content: bytes) -> tuple[object, dict[str, object]]:
     """Return what the bytes of an estimator hold, for comparison with others: a schema, and arrays by file.
 
-    A class is the word that names it: nothing is imported.
+    A class is represented by its name: nothing is imported.
     """
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         schema = json.loads(
-            archive.read(SCHEMA_FILE),  # a node's number, if it has one, becomes one
+            archive.read(SCHEMA_FILE),  # a node's number, which is text, becomes a number
             object_hook=lambda node: (
                 {**node, "content": json.loads(node["content"])} if node.get("is_json") else node
             ),
@@ -172,7 +172,7 @@ def _check_types(content: bytes, classes: Sequence[str] | None) -> list[str]:
     """Return the types that a file names and that are trusted here, besides those that skops trusts.
 
     Raises:
-        ValueError: it holds an estimator of scikit-learn that the learner has not.
+        ValueError: it holds an estimator of scikit-learn that the learner does not have.
     """
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         if sum(file.file_size for file in archive.infolist()) > MAX_MODEL_BYTES:
@@ -187,7 +187,7 @@ def _check_types(content: bytes, classes: Sequence[str] | None) -> list[str]:
     if classes is not None:
         whole = BOOSTER if classes[0] in BOOSTERS else name_type(classes[0])
         strange = [name for name in named[:1] if name not in (whole, name_type(CONSTANT))]
-        if all(map(is_own, classes)):  # an estimator of somebody's own may hold any
+        if all(map(is_own, classes)):  # a custom estimator may hold any
             known |= {*map(name_type, (*classes, *PARTS))}
             of_others = (name for name in named if is_own(name) and not name.startswith(NO_ESTIMATORS))
             strange += [name for name in of_others if name not in known]
@@ -223,7 +223,7 @@ def _build_search_tree(state: Any) -> Any:
     """Return the search tree of a fitted estimator of neighbours, as its fit builds it; None if it has none.
 
     Raises:
-        ValueError: what it is built from are not rows, numbers and words.
+        ValueError: what it is built from is not rows, numbers and words.
     """
     X, y, known, metric, options = map(state.get, NEIGHBOUR_FIELDS)
     plain = isinstance(options, dict) and all(
@@ -245,13 +245,13 @@ def _build_search_tree(state: Any) -> Any:
 
 
 def _check_object(part: Any) -> None:
-    """Check what compiled code follows unchecked when an estimator predicts, and what predicting would take.
+    """Check what compiled code follows unchecked when an estimator predicts, and what predicting would need.
 
-    An estimator that is not fitted holds parameters alone.
+    An estimator that is not fitted holds only parameters.
 
     Raises:
         ValueError: an array does not have the shape that the others require, a tree leads outside its arrays
-            or in a circle, or predictions would take threads that nothing in the file takes.
+            or in a circle, or predictions would use threads that nothing in the file uses.
     """
     kind, state = type(part), getattr(part, "__dict__", {})
     if _type_name(part) == TREE:
@@ -270,15 +270,15 @@ def _check_object(part: Any) -> None:
 
 
 def _check_columns_of_tree(part: Any) -> None:
-    """Check a tree against the number of columns that scikit-learn demands of the rows that it is given.
+    """Check a tree against the number of columns that scikit-learn demands of the rows that it gets.
 
-    In a pipeline that may be more than those of the table.
+    In a pipeline, that may be more than the table has.
     """
     _check_demanded(part, int(part.tree_.n_features) if _type_name(part.tree_) == TREE else None)
 
 
 def _check_columns_of_predictors(part: Any) -> None:
-    """Check the trees of boosting by histograms as those of others, whose columns it alone knows."""
+    """Check the trees of histogram boosting like others; only the estimator knows their columns."""
     demanded, preprocessor = (vars(part).get(name) for name in ("n_features_in_", "_preprocessor"))
     predictors = [predictor for of_round in part._predictors for predictor in of_round]
     _check_demanded(part, demanded if {*map(_type_name, predictors)} <= {PREDICTOR} else None)
@@ -290,7 +290,7 @@ def _check_columns_of_predictors(part: Any) -> None:
 
 
 def _check_demanded(part: Any, columns: object) -> None:
-    """Check that an estimator refuses rows of another number of columns than its trees have."""
+    """Check that an estimator refuses rows with a number of columns other than its trees have."""
     demanded = vars(part).get("n_features_in_")
     if not isinstance(demanded, int) or demanded != columns:
         raise ValueError("a tree has another number of columns than its estimator")
@@ -300,7 +300,7 @@ def _check_support(part: Any) -> None:
     """Check the arrays that LIBSVM reads: for each class its number of vectors, for each pair an offset."""
     state = vars(part)
     per_class, vectors = state["_n_support"], state["support_vectors_"]
-    if type(part)._impl in SUPPORT_OF_NUMBERS:  # which LIBSVM counts twice
+    if type(part)._impl in SUPPORT_OF_NUMBERS:  # LIBSVM counts these twice
         per_class = per_class - np.array([0, len(vectors)])
     k = len(per_class)
     pairs = k * (k - 1) // 2
@@ -342,7 +342,7 @@ def _check_nodes(left: Any, right: Any, feature: Any, leaf: Any, n_features: int
 
 
 def _inside(value: Any, seen: set[int]) -> Iterator[Any]:
-    """Yield an object and all that it holds, each once; what is nested very deeply raises RecursionError."""
+    """Yield an object and everything it holds, each once; very deep nesting raises RecursionError."""
     if id(value) in seen or isinstance(value, str | bytes | int | float | type | None):
         return
     seen.add(id(value))
@@ -361,7 +361,7 @@ def _inside(value: Any, seen: set[int]) -> Iterator[Any]:
 def _canonical(content: bytes) -> bytes:
     """Return a skops file with objects numbered by first appearance, and without dates and padding.
 
-    Skops writes addresses of objects and the time, and leaves padding as it is in memory.
+    Skops writes the addresses of objects and the time, and leaves padding as it is in memory.
     """
     sink = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(content)) as archive, zipfile.ZipFile(sink, "w") as again:
@@ -374,7 +374,7 @@ def _canonical(content: bytes) -> bytes:
 
 
 def _renumber(node: Any, numbers: dict[Any, int], files: dict[str, str]) -> None:
-    """Renumber the nodes of a schema in place; immutable values are one object or several by chance."""
+    """Renumber the nodes of a schema in place; immutable values are one object or more by chance."""
     if isinstance(node, dict):
         if "__id__" in node:
             key = (len(numbers),) if node.get("is_json") else node["__id__"]
@@ -394,19 +394,19 @@ def _without_padding(content: bytes) -> bytes:
     clean = np.zeros(array.shape, array.dtype)
     for name in array.dtype.names:
         clean[name] = array[name]
-    # np.save copies through a buffer, and with it padding that is not zero
+    # np.save copies through a buffer, including padding that is not zero
     return content[: len(content) - clean.nbytes] + clean.tobytes()
 
 
 PASSING = ("train_finish_time", "model_guid", "training")  # metadata of CatBoost: times and random numbers
-STOP_SHARE = 0.1  # of the training rows, which decide when to stop early
+STOP_SHARE = 0.1  # share of the training rows that decide when to stop early
 
 
 class Booster:
-    """An estimator of one of the libraries, with the methods of one of scikit-learn that are used here.
+    """An estimator of one of the libraries, with those methods of a scikit-learn estimator used here.
 
     Args:
-        estimator: not fitted yet.
+        estimator: the estimator, not yet fitted.
 
     Attributes:
         classes_: the classes that have training rows, in ascending order; none if it predicts numbers. Only a
@@ -419,9 +419,9 @@ class Booster:
         self.limit: Mapping[str, object] = {}
 
     def fit(self, X: Rows, y: Numbers, sample_weight: NDArray[np.float64] | None = None) -> Self:
-        """Fit to rows X [n, d] with class numbers, or numbers, y [n], and weights [n] if they have any.
+        """Fit to rows X [n, d] with class numbers, or numbers, y [n], and weights [n] if there are any.
 
-        If it is to stop early, a tenth of the rows, drawn by its seed, says when.
+        If it is to stop early, a tenth of the rows, drawn with its seed, decides when.
         """
         from sklearn.base import is_classifier
 
@@ -446,12 +446,12 @@ class Booster:
 
     @property
     def n_iter_(self) -> int:
-        """Number of rounds that were asked for, or of a fit that may stop early those that it has."""
+        """Number of rounds requested, or if the fit may stop early, the number that it has."""
         asked = self.estimator.get_params(deep=False).get(LIBRARIES[self.library].rounds)
         return self.n_rounds if asked is None or self._stops else asked
 
     def first(self, rounds: int) -> Self:
-        """Return what predicts by the first rounds alone."""
+        """Return an estimator that predicts with only the first rounds."""
         limited = copy.copy(self)
         limited.limit = LIBRARIES[self.library].limit(rounds)
         return limited
@@ -475,7 +475,7 @@ class Booster:
         return np.asarray(shares / shares.sum(axis=1, keepdims=True))
 
     def __sklearn_tags__(self) -> Any:
-        """Return what a pipeline asks its last step for."""
+        """Return the tags that a pipeline requests from its last step."""
         return self.estimator.__sklearn_tags__()
 
     def get_params(self, deep: bool = True) -> dict[str, object]:
@@ -483,7 +483,7 @@ class Booster:
         return dict(self.estimator.get_params(deep=deep))
 
     def _write_categories(self, X: Rows) -> Rows:
-        """Return rows [n, d] with numbers of categories as text for CatBoost, which takes no others.
+        """Return rows [n, d] with category numbers as text for CatBoost, which takes no others.
 
         A gap is a category of its own.
         """
@@ -500,7 +500,7 @@ class Booster:
         return any(given.get(name) is not None for name in LIBRARIES[self.library].stop)
 
     def _divide(self, y: NDArray[Any]) -> Any:
-        """Return the numbers of the rows to fit to, and of those that say when to stop."""
+        """Return the numbers of the rows to fit to, and of those that decide when to stop."""
         from sklearn.model_selection import train_test_split
 
         given = self.estimator.get_params(deep=False)
@@ -518,7 +518,7 @@ Whole = TypeVar("Whole")
 
 
 def wrap(estimator: Whole) -> Whole | Booster:
-    """Return an estimator, or a pipeline, whose last step is a ``Booster`` if a library has it."""
+    """Return an estimator, or a pipeline, whose last step is a ``Booster`` if it is from a library."""
     if find_library(estimator):
         return Booster(estimator)
     if hasattr(estimator, "steps") and find_library(last := estimator.steps[-1][1]):
@@ -535,9 +535,9 @@ class Template(NamedTuple):
 
     Attributes:
         estimator: the estimator, whose fits use one thread.
-        unseeded: what has a ``random_state`` that is None, itself or inside it, in order of full names.
-        head: of a pipeline whose steps but the last can be fitted once for several settings, what of the
-            setting they may depend on; None of anything else.
+        unseeded: the parts, itself included, with a ``random_state`` that is None, in order of full names.
+        head: for a pipeline whose steps before the last can be fitted once for several settings, the part of
+            the setting that they may depend on; None for anything else.
     """
 
     estimator: Any
@@ -554,7 +554,7 @@ class Template(NamedTuple):
 
 @lru_cache(maxsize=MAX_KEPT)
 def make_template(spec: str, setting: str) -> Template:
-    """Return the estimator of a JSON form at a setting, both given as text."""
+    """Return the estimator for a JSON form at a setting, both given as text."""
     from sklearn.pipeline import Pipeline
 
     values = json.loads(setting)
@@ -576,7 +576,7 @@ def make_template(spec: str, setting: str) -> Template:
 
 
 BATCH = 256
-SAMPLE_WEIGHT = "sample_weight"  # of fit, in scikit-learn
+SAMPLE_WEIGHT = "sample_weight"  # argument of fit in scikit-learn
 
 
 @dataclass(frozen=True)
@@ -585,19 +585,19 @@ class FittedEstimator(Model):
 
     setting: Setting  # the hyperparameters it was fitted at
     estimator: Any  # fitted on class numbers
-    n_classes: int  # of the task; 0 if it predicts numbers
+    n_classes: int  # number of classes of the task; 0 if it predicts numbers
 
     @cached_property
     def foreign(self) -> bool:
-        """Whether it is, or holds, an estimator of another package than scikit-learn."""
+        """Whether it is, or holds, an estimator of a package other than scikit-learn."""
         return is_foreign(self.estimator)
 
     def predict(self, X: Rows) -> Predicted:
-        """Classify rows, in batches of one size: in another batch sums may be rounded in another way.
+        """Classify rows, in batches of one size: in other batches, sums may be rounded differently.
 
         Raises:
-            ValueError: the estimator predicts something else than a class number.
-            InputError: a row has a gap, and the estimator takes none.
+            ValueError: the estimator predicts something other than a class number.
+            InputError: a row has a gap, and the estimator accepts none.
         """
         if not len(X):
             return Predicted(np.zeros(0, np.int32), np.zeros(0))
@@ -613,7 +613,7 @@ class FittedEstimator(Model):
         """Return the estimator's outputs for rows X [rows, d], all at once; each call gets a copy of them.
 
         Raises:
-            ValueError: the estimator predicts something else than class numbers, or finite numbers.
+            ValueError: the estimator predicts something other than class numbers, or finite numbers.
             InputError: see ``predict``.
         """
         with guard(self.foreign), explain_gaps(X):
@@ -633,12 +633,12 @@ class FittedEstimator(Model):
     def of(
         cls, setting: Setting, content: bytes, n_classes: int, classes: Sequence[str] | None = None
     ) -> Self:
-        """Return the model whose estimator is given as bytes; ``classes`` are those that it may hold.
+        """Return the model whose estimator is given as bytes; ``classes`` lists those that it may hold.
 
         Raises:
             ValueError: see ``store.unpack``.
         """
-        with guard(False):  # such as that a class is deprecated
+        with guard(False):  # warnings such as that a class is deprecated
             estimator = unpack(content, classes)
         return cls(setting, estimator, n_classes)
 
@@ -657,8 +657,8 @@ class EstimatorCodec(Codec[FittedEstimator]):
     """Estimators as bytes, with their settings as JSON.
 
     Attributes:
-        spec: the estimator, which says what classes may be read.
-        parameters: names in each setting.
+        spec: the estimator, which says which classes may be read.
+        parameters: the names in each setting.
     """
 
     spec: Spec
@@ -673,7 +673,7 @@ class EstimatorCodec(Codec[FittedEstimator]):
         """Return the model in a row, which must be able to predict a row of the task.
 
         Raises:
-            ValueError: it has other parameters than the learner, or see ``unpack``.
+            ValueError: its parameters are not the learner's, or see ``unpack``.
         """
         setting = json.loads(row["setting"])
         if not isinstance(setting, dict) or set(setting) != self.parameters:
@@ -696,7 +696,7 @@ class EstimatorCodec(Codec[FittedEstimator]):
 
 
 def is_foreign(estimator: object) -> bool:
-    """Return whether an estimator, or one inside it, is of another package, or draws globally."""
+    """Return whether an estimator, or one inside it, is from another package, or draws globally."""
     parts = [estimator, *estimator.get_params(deep=True).values()] if hasattr(estimator, "get_params") else []
     classes = (type(part) for part in parts if hasattr(part, "get_params"))
     outside = any(kind.__module__.partition(".")[0] != LIBRARY for kind in classes)
@@ -708,8 +708,8 @@ def guard(foreign: bool, seed: int = 0) -> Iterator[list[warnings.WarningMessage
     """Collect the warnings of an estimator instead of printing them.
 
     Global random numbers that foreign code draws follow from a seed. Their state is restored, and so is
-    numpy's error handling. Scikit-learn's own needs none of it: it would take as long as a fifth of a small
-    fit.
+    numpy's error handling. Scikit-learn's own code needs none of this, which would take a fifth of the time
+    of a small fit.
     """
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -758,7 +758,7 @@ def _predict(estimator: Estimator, X: Rows, kinds: str) -> NDArray[Any]:
 
 @contextmanager
 def explain_gaps(X: Rows) -> Iterator[None]:
-    """Raise InputError where an estimator that selects columns by name, and so sees gaps, takes none."""
+    """Raise InputError where an estimator that selects columns by name, and so sees gaps, accepts none."""
     try:
         yield
     except ValueError as error:
@@ -776,9 +776,9 @@ def _predict_probability(estimator: Any, X: Rows, n_classes: int) -> NDArray[np.
 
 
 def _spread(found: Any, estimator: Any, n_classes: int) -> NDArray[np.float64]:
-    """Return a column for each class, of 0 for those without training rows; others are returned as they are.
+    """Return a column for each class, with 0 for those without training rows; any others stay as they are.
 
-    Such as a column for each pair of classes.
+    Others are, for example, a column for each pair of classes.
     """
     columns, known = np.asarray(found, np.float64), np.asarray(estimator.classes_, np.intp)
     if columns.shape[1] != len(known) or len(known) == n_classes:
@@ -789,9 +789,9 @@ def _spread(found: Any, estimator: Any, n_classes: int) -> NDArray[np.float64]:
 
 
 def _predict_rank(estimator: Any, X: Rows, n_classes: int) -> NDArray[np.float64]:
-    """Return what orders rows by the second of two classes, or by each of more, as scikit-learn takes it.
+    """Return what ranks rows by the second of two classes, or by each of more, as scikit-learn expects it.
 
-    A difference of probabilities, which is the score of a prediction, makes ties of the smallest ones.
+    A difference of probabilities, which is the score of a prediction, makes the smallest ones tie.
     """
     decides, shares = hasattr(estimator, "decision_function"), hasattr(estimator, "predict_proba")
     if n_classes > 2 and decides:
@@ -804,7 +804,7 @@ def _predict_rank(estimator: Any, X: Rows, n_classes: int) -> NDArray[np.float64
 
 
 def _predict_score(estimator: Any, X: Rows, n_classes: int) -> NDArray[np.float64]:
-    """Return what grows with the second of two classes; nan for more classes, or if there is none."""
+    """Return a score that is larger the more likely the second of two classes; nan for more, or if absent."""
     known = getattr(estimator, "classes_", (0, 1))
     if n_classes == 2 and len(known) == 1:
         return np.full(len(X), 1.0 if known[0] == 1 else -1.0)

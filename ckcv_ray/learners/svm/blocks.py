@@ -3,16 +3,16 @@
 If the matrices of a split fit into ``DENSE_BYTES``, distances are kept for all gammas, in scratch memory that
 the next split reuses; otherwise a ``Points`` block computes them from the rows again for each gamma, which
 changes no bit. If M = 1 - K of the training rows fits into ``WHOLE_BYTES``, the solver gets it in full; if
-not, it computes a part of M at a time. Which of these two it is depends on the number of training rows alone,
+not, it computes a part of M at a time. Which of these two it is depends only on the number of training rows,
 never on the machine: they differ in the last bits of a solution.
 
 Without scaling, the distances are gathered from the shared matrix; the exponential is then taken on the
 gathered block and not on the shared matrix: it costs about as much as gathering, which would have to be
 repeated for every gamma (0.8 against 0.45 ns per element; at k = 3 a block has at most 4/9 of them).
 
-Of more than two classes, training rows lie class by class. Distances are computed or gathered once; each pair
-of classes takes its part of them. The kernel from the training rows to the scored rows is computed once for
-each gamma, a training row in each row, so that decision values are sums of the rows of support vectors only.
+With more than two classes, training rows are ordered by class. Distances are computed or gathered once; each
+pair of classes takes its part of them. The kernel from the training rows to the scored rows is computed once
+for each gamma, one training row in each row, so that decision values are sums of support vectors' rows only.
 
 If M does not fit into memory, ``path_on_points`` solves one block of it at a time.
 The state is b and its gradient F over all n rows. Each round takes a working set of at most ``BLOCK`` rows,
@@ -77,8 +77,8 @@ class Dense(NamedTuple):
     """Squared distances from the training rows, and memory for a kernel."""
 
     train_distances: Matrix  # to themselves, [n_train, n_train padded to full vectors]
-    score_distances: Matrix  # to the scored rows, likewise
-    score_kernel: Matrix  # of the same shape
+    score_distances: Matrix  # to the scored rows, likewise padded
+    score_kernel: Matrix  # in the same shape
     n_score: int  # number of scored rows
 
     def fit(self, gamma: float, places: RowIndex, y: Vector, weights: Weights, options: Options) -> Solutions:
@@ -104,7 +104,7 @@ class Points(NamedTuple):
         return path.path(compute_complement(X, gamma), y, options, weights)
 
     def strips(self, gamma: float) -> Iterator[tuple[slice, Matrix]]:
-        """Yield a few scored rows at a time, and M as of the other block."""
+        """Yield a few scored rows at a time, and M as in the other block."""
         step = strip_rows(len(self.train))
         for start in range(0, len(self.score), step):
             rows = self.score[start : start + step]
@@ -120,7 +120,7 @@ def whole_bytes(n_train: int) -> int:
 
 
 def dense_bytes(n_train: int, n_score: int) -> int:
-    """Return the bytes of a Dense block: D, and M in both precisions, of training rows; D and M of scored."""
+    """Return the bytes of a Dense block: D, M in both precisions, of training rows; D and M of scored rows."""
     return n_train * (20 * n_train + 16 * n_score)
 
 
@@ -163,7 +163,7 @@ def prepare(
 def path_on_points(
     X: Matrix, gamma: float, y: Vector, options: Options, weights: Weights = EQUAL, block: int = BLOCK
 ) -> Solutions:
-    """Fit each C in turn, starting from the previous solution; without ever holding all of K.
+    """Fit each C in turn, starting from the previous solution, without ever holding all of K.
 
     Args:
         X: training rows [n, d]; gamma: width of the kernel exp(-gamma * squared distance).

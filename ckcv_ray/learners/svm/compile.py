@@ -10,9 +10,9 @@ processor, and numba's settings. Two states never share a file. The file starts 
 content; a truncated or damaged file is replaced. It is kept in ``NUMBA_CACHE_DIR`` if that is set, else in
 the user's cache folder, else in the package; if none of them is writable, every process compiles for itself.
 
-First, scalar operations written so that LLVM turns the loops around them into vector code. numba's ``min``
-and ``max`` honour NaN and the sign of zero, and its integers widen to 64 bits; either keeps a reduction
-scalar. These do not: floats carry the flags nnan and nsz, and integers stay at 32 bits.
+First come scalar operations written so that LLVM turns the loops around them into vector code. numba's
+``min`` and ``max`` honour NaN and the sign of zero, and its integers widen to 64 bits; either keeps a
+reduction scalar. These do not: floats carry the flags nnan and nsz, and integers stay at 32 bits.
 """
 
 import hashlib
@@ -49,7 +49,7 @@ FAST = {"contract", "reassoc", "arcp", "nsz"}
 
 
 def emit(signature: object, generate: Callable[..., object]) -> Any:
-    """Return a function of these types (None: all are that of its first argument) as the code LLVM is given.
+    """Return a function of these types (None: all that of its first argument) as the code that LLVM gets.
 
     ``generate`` takes the builder and the arguments; without a value it returns nothing.
     """
@@ -87,7 +87,7 @@ Signatures = list[tuple[Any, tuple[Any, ...]]]  # functions, each with the types
 
 def list_signatures() -> Signatures:
     """Return every compiled function with the types of its arguments, callees first."""
-    from ckcv_ray.learners.svm.trainer import signatures  # which imports what is compiled, and this module
+    from ckcv_ray.learners.svm.trainer import signatures  # it imports what is compiled, and this module
 
     return signatures()
 
@@ -95,10 +95,10 @@ def list_signatures() -> Signatures:
 SOLVER_FOLDER = Path(__file__).resolve().parent
 PACKAGE = SOLVER_FOLDER.parents[1]
 COMPILER_PACKAGES = ("llvmlite", "numba", "numpy")
-WITHOUT_EFFECT = ("CACHE", "NUM_THREADS", "PROFIL", "COLOR_SCHEME")  # parts of the names of numba's settings
+WITHOUT_EFFECT = ("CACHE", "NUM_THREADS", "PROFIL", "COLOR_SCHEME")  # parts of names of numba's settings
 KEPT_FILES = 4  # files of other states to keep in a folder: other environments may use them
 DIGEST_BYTES = 32
-LOCK_SECONDS = 300.0  # far longer than compiling takes: a lock held longer is that of a stopped process
+LOCK_SECONDS = 300.0  # far longer than compiling takes: a lock held longer belongs to a stopped process
 OTHERS_WRITE = 0o022
 BUILD = """
 import os, sys
@@ -172,8 +172,8 @@ def load_code() -> None:
 def entry(function: Any) -> Callable[..., None]:
     """Return the machine code of a function listed with one set of types, loaded.
 
-    It takes only arguments of those types, which it hardly checks, and need not look them up; for arguments
-    with many arrays, that takes longer than a small fit.
+    It takes only arguments of those types, which it hardly checks, and need not look them up; with many
+    arrays as arguments, looking up takes longer than a small fit.
     """
     load_code()
     (code,) = function.overloads.values()
@@ -251,12 +251,12 @@ def _code() -> bytes:
 def _folders() -> list[Path]:
     """Return the folders that may contain files, the preferred one first."""
     user = Path(platformdirs.user_cache_dir("ckcv_ray"))
-    cached = [user] if user.is_absolute() else []  # it is not for a user without a home folder
+    cached = [user] if user.is_absolute() else []  # not for a user without a home folder
     return [Path(config.CACHE_DIR)] if config.CACHE_DIR else [*cached, PACKAGE / "__pycache__"]
 
 
 def _find(folders: list[Path], name: str) -> bytes | None:
-    """Return the content of the first whole file that only this user and root can have written."""
+    """Return the content of the first intact file that only this user and root can have written."""
     owners = {0, os.geteuid()} if hasattr(os, "geteuid") else None
     for folder in folders:
         with suppress(OSError), (folder / name).open("rb") as file:
@@ -281,7 +281,7 @@ def _build() -> bytes:
 
 
 def _keep(file: bytes, folder: Path, name: str) -> None:
-    """Write the file to a locked folder, for its owner alone to write."""
+    """Write the file to a locked folder, writable only by its owner."""
     descriptor, temporary = mkstemp(dir=folder, prefix=f".{name}-")
     try:
         with os.fdopen(descriptor, "wb") as target:
@@ -290,7 +290,7 @@ def _keep(file: bytes, folder: Path, name: str) -> None:
         os.replace(temporary, folder / name)
     finally:
         Path(temporary).unlink(missing_ok=True)
-    with suppress(OSError):  # the oldest files of other states go
+    with suppress(OSError):  # remove the oldest files of other states
         stale = [old for old in folder.glob("solver-*.bin") if old.name != name]
         for old in sorted(stale, key=lambda old: old.stat().st_mtime)[: -KEPT_FILES or None]:
             old.unlink()

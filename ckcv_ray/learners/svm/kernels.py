@@ -19,7 +19,7 @@ from ckcv_ray.learners.svm.compile import compile_listed, emit, load_code, wide
 from ckcv_ray.learners.svm.problem import DOUBLES, LANES, Matrix, Single, round_up, scratch, writable
 
 PANELS = 8  # of ``DOUBLES`` columns each, whose features are read again while they are in the cache
-MIRRORED_FROM = 50  # columns from which on copying half of a square takes less time than computing it
+MIRRORED_FROM = 50  # columns from which copying half of a square takes less time than computing it
 STRIP = 1 << 20  # elements of M computed at once where M is not kept
 MIN_CURVATURE = 1e-12
 LOG2_E = 1.4426950408889634
@@ -27,7 +27,7 @@ LN2_HIGH, LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10  # th
 LAST = 1.0 / 6227020800.0
 INT32, INT64 = ir.IntType(32), ir.IntType(64)
 SHIFT, TILE_ROWS = 1.5 * 2.0**52, 4
-LARGEST_EXPONENT = 700.0  # exp(-LARGEST) is far below the last digit of 1
+LARGEST_EXPONENT = 700.0  # exp(-700) is far below the last digit of 1
 RowIndex = NDArray[np.int64]
 
 
@@ -43,7 +43,7 @@ def compute_distances(A: Matrix, B: Matrix) -> Matrix:
 
     Squared differences are summed over the features in order, as in scipy's ``cdist`` and not as a matrix
     product: so equal rows have distance 0, no digits cancel, and any block equals the same block of the full
-    matrix in every bit. It makes no difference to a result whether distances were shared or recomputed.
+    matrix in every bit. Whether distances were shared or recomputed makes no difference to a result.
     """
     D = np.empty((len(A), round_up(len(B), DOUBLES)))
     fill_distances(A, B, D)
@@ -53,7 +53,7 @@ def compute_distances(A: Matrix, B: Matrix) -> Matrix:
 def fill_distances(A: Matrix, B: Matrix, out: Matrix) -> None:
     """Write ``compute_distances`` to rows padded to full vectors; the padding is finite.
 
-    If B is A, the matrix is symmetric in every bit, and of wide rows half of it is copied.
+    If B is A, the matrix is symmetric in every bit, and if rows are wide, half of it is copied.
     """
     load_code()
     d, mirrored = A.shape[1], B is A and A.shape[1] >= MIRRORED_FROM
@@ -126,7 +126,7 @@ def gather_complement(D: Matrix, places: RowIndex, gamma: float) -> Complement:
 
     Args:
         D: distances among all training rows, padded as by ``fill_distances``.
-        places: positions of the rows; if there are as many as training rows, these in their order.
+        places: positions of the rows; if there are as many as training rows, all of these in order.
         gamma: width of the kernel.
     """
     M = scratch_complement(len(places))
@@ -147,7 +147,7 @@ def _define_tile(typingctx: Any, A: Any, panel: Any, D: Any, i: Any, j: Any) -> 
 
     Row i of D is for row i of A [rows, d], and column j + q for column q of ``panel`` [d, DOUBLES]; the
     arrays are C-contiguous. Beyond the last row, that row is filled again. Each sum is over the features in
-    order, rounded after every operation, whatever the vectors of the processor.
+    order, rounded after every operation, whatever the processor's vectors.
     """
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:

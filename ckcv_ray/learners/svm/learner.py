@@ -4,7 +4,7 @@ Two classes, 0 and 1, are -1 and +1 internally. All C of one gamma share the ker
 the previous solution; all gammas of a split share its distances; without scaling all splits share one matrix.
 With more classes there is a path for each pair of them (``blocks``).
 
-What support vector machines with a Gaussian kernel share: a path for each gamma, with steps of C.
+This module also holds what support vector machines with a Gaussian kernel share: paths with steps of C.
 """
 
 import math
@@ -48,7 +48,7 @@ SCALE = Option(
 
 @dataclass(frozen=True)
 class KernelMachine(Learner):
-    """A learner with the kernel ``exp(-gamma |x - z|^2)``, whose loss on training rows has the factor C.
+    """A learner with the kernel ``exp(-gamma |x - z|^2)``, whose loss on training rows is multiplied by C.
 
     Attributes:
         C: costs, positive; sorted, made unique, rounded to 12 significant digits.
@@ -113,7 +113,7 @@ SOLVER_NAMES = ("newton",)  # names in ``solvers``
 
 @dataclass(frozen=True)
 class GaussianSVM(KernelMachine):
-    """The C-SVM with offset and the kernel ``exp(-gamma |x - z|^2)``; of several classes, one for each pair.
+    """The C-SVM with offset and kernel ``exp(-gamma |x - z|^2)``; with several classes, one for each pair.
 
     Attributes:
         C: costs, positive; sorted, made unique, rounded to 12 significant digits.
@@ -155,14 +155,14 @@ class GaussianSVM(KernelMachine):
 
     @cached_property
     def trainer(self) -> Trainer:
-        """What fits and checks; the compiled solver is imported with it."""
+        """What fits and checks; this imports the compiled solver."""
         from ckcv_ray.learners.svm.trainer import SVMTrainer
 
         return SVMTrainer(self)
 
     @cached_property
     def codec(self) -> Codec[Any]:
-        """What stores support vectors by their row numbers; what predicts is imported with it."""
+        """What stores support vectors by their row numbers; this imports what predicts."""
         from ckcv_ray.learners.svm.trainer import SVMCodec
 
         return SVMCodec()

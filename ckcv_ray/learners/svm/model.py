@@ -1,13 +1,13 @@
-"""A fitted SVM as a self-contained model, of two classes or of more.
+"""A fitted SVM as a self-contained model, for two classes or more.
 
 Decision values are computed row by row, with an operation whose result for one row does not depend on the
 others, so that a prediction and the error count behind it are equal in every bit.
 
 One against one: every pair of classes has one vote for each row, and the class with most votes wins.
 
-As in LIBSVM and in scikit-learn's ``SVC(break_ties=False)``, of the classes with most votes the first wins. A
+As in LIBSVM and in scikit-learn's ``SVC(break_ties=False)``, the first of the classes with most votes wins. A
 pair whose decision value is within 1e-9 of zero is open: rounding would decide its vote. A row is undecided
-if there is a way to decide its open pairs that changes the winner.
+if some way to decide its open pairs changes the winner.
 
 That is so unless one class w wins however they are decided. Against w, the best that can happen to another
 class c is that all open pairs of c vote for c and those of w against w, which is one way to decide them. So w
@@ -55,7 +55,7 @@ def elect(n_classes: int, values: Matrix) -> Classes:
         n_classes: number of classes.
         values: decision values of the rows by each pair of classes, (n_pairs, ..., rows).
     """
-    if n_classes == 2:  # what the votes of one pair come to, without counting them
+    if n_classes == 2:  # the outcome of the votes of one pair, without counting them
         return np.where(np.abs(values[0]) <= UNDECIDED_WIDTH, np.int32(NEITHER), values[0] > 0)
     certain, opened = np.zeros((2, n_classes, *values.shape[1:]), np.int32)
     for (first, second), f in zip(list_pairs(n_classes), values, strict=True):
@@ -64,7 +64,7 @@ def elect(n_classes: int, values: Matrix) -> Classes:
         certain[second] += f > UNDECIDED_WIDTH
         opened[first] += is_open
         opened[second] += is_open
-    earlier = np.arange(n_classes, dtype=np.int32)[::-1]  # of equals the first class is the larger
+    earlier = np.arange(n_classes, dtype=np.int32)[::-1]  # of equal ones the first class counts as larger
     least = certain * n_classes + earlier.reshape(-1, *[1] * (certain.ndim - 1))
     winner: Classes = np.argmax(least, axis=0).astype(np.int32)
     if not opened.any():
@@ -94,7 +94,7 @@ def decide(M: Matrix, begin: int, places: RowIndex, fits: Solutions, f: Matrix) 
 def _decide(M: Matrix, begin: int, places: RowIndex, b: Matrix, offset: Vector, f: Matrix) -> None:
     """Take the rows of M of four support vectors at a time.
 
-    Where C has no effect any more, a fit is the one before it.
+    Where C no longer has an effect, a fit is the one before it.
     """
     wide()
     n, n_scored = b.shape[1], f.shape[1]
@@ -127,8 +127,8 @@ def _decide(M: Matrix, begin: int, places: RowIndex, b: Matrix, offset: Vector, 
 class SVMModel(Model):
     """A fitted SVM: a decision function for each pair of classes, in the order of ``list_pairs``.
 
-    That of a pair is f(x) = sum_i dual_coef_i K(x_i, x) + offset, positive for the second class. A pair of
-    which only one class had training rows is constant, -1 or 1; one without training rows is 0.
+    That of a pair is f(x) = sum_i dual_coef_i K(x_i, x) + offset, positive for the second class. If only one
+    class of a pair had training rows, f is constant, -1 or 1; if neither had any, 0.
     """
 
     C: float
@@ -139,7 +139,7 @@ class SVMModel(Model):
     vectors: Rows  # those rows, unscaled, (n_support, d)
     used: tuple[Integers, ...]  # for each pair, positions of its support vectors in ``support``, ascending
     dual_coef: tuple[Vector, ...]  # for each pair, y * alpha of them; y is 1 for the second class
-    offset: Vector  # of each pair, (n_pairs,)
+    offset: Vector  # for each pair, (n_pairs,)
 
     @classmethod
     def from_pairs(
@@ -177,9 +177,9 @@ class SVMModel(Model):
                 yield rows, np.array([*map(np.add, map(np.vecdot, of_pairs, self.dual_coef), self.offset)])
 
     def predict(self, X: Rows) -> Predicted:
-        """Classify every row: of two classes by the sign, which is the score; of more by votes, without one.
+        """Classify every row: with two classes by the sign of the score; with more by votes, without a score.
 
-        A row is undecided that a decision value within 1e-9 of zero could change.
+        A row is undecided if a decision value within 1e-9 of zero could change its class.
         """
         labels, score = np.empty(len(X), np.int32), np.full(len(X), np.nan)
         for rows, values in self.decisions(X):

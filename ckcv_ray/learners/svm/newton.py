@@ -35,7 +35,7 @@ potrf = types.ExternalFunction(
 def factorise(A: Matrix, U: Matrix, m: int) -> None:
     """Fill U with the factor of the leading m x m block of A.
 
-    If pivots are lost to rounding, the diagonal of A is raised by the smallest of RIDGES that saves
+    If pivots are lost to rounding, the diagonal of A is raised by the smallest of RIDGES that restores
     them: the quadratic then bounds the true one from above, and a flat direction leads far, to the bounds.
     """
     for ridge in RIDGES:

@@ -10,9 +10,9 @@ updated from what changed; float32 is used only between two such updates.
 
 If no |b| has reached its bound, the box has no effect: the solution is that of every larger C.
 
-What did not pay: a Newton step first at a new C, from b scaled to its bounds (1.6 times slower); updating F
-only where the Newton step reads it; mirroring half of the kernel (1.2-1.7 times slower than computing all of
-it); sorting the free variables by their distance to the bounds.
+What did not pay off: a Newton step first at a new C, from b scaled to its bounds (1.6 times slower); updating
+F only where the Newton step reads it; mirroring half of the kernel (1.2-1.7 times slower than computing all
+of it); sorting the free variables by their distance to the bounds.
 
 Sequential minimal optimisation: two variables at a time, chosen by second-order information.
 
@@ -172,7 +172,7 @@ def _lowest_place(U: Single) -> int:
 def iterate_exactly(
     M: Double, F: Double, b: Double, lo: Double, hi: Double, tolerance: float, budget: int
 ) -> int:
-    """Do the same in plain float64, for tolerances below the resolution of float32."""
+    """Do the same as ``iterate`` in plain float64, for tolerances below the resolution of float32."""
     n = F.shape[0]
     for iteration in range(budget):
         i = -1
@@ -222,7 +222,7 @@ def path(M: Complement, y: Vector, options: Options, weights: Weights = EQUAL) -
         M: 1 - K of the n training rows, symmetric, never written to. With sum b = 0, Kb = -Mb.
         y: labels -1.0 or +1.0, shape (n,); a single class gives the constant classifier.
         options: the costs, and when to stop.
-        weights: of the two classes, positive.
+        weights: weights of the two classes, positive.
     """
     C_values, tolerance, max_iter = options
     if (y == y[:1]).all():
@@ -296,7 +296,7 @@ def _begin(
     along that ray, else at zero. The solution for a small C is near that start; from zero, the solver would
     reach it one variable after the other.
 
-    Of the class whose bounds add up to more, the last of the variables used is between its bounds.
+    In the class whose bounds add up to more, the last variable used is between its bounds.
     """
     n = y.shape[0]
     positive = 0
@@ -325,7 +325,7 @@ def _begin(
 
 @compile_listed()
 def _whole(rows: float) -> float:
-    """Round what is a whole number except for rounding errors."""
+    """Round a number that is whole except for rounding errors."""
     nearest = np.rint(rows)
     return nearest if abs(rows - nearest) <= AT_BOUND * nearest else rows
 

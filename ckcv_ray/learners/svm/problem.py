@@ -13,12 +13,12 @@ g_j - g_i, so b is optimal when the
 is at most zero; LIBSVM stops when it is below its tolerance (Fan, Chen, Lin, JMLR 6, 2005), and so does this
 package. The decision value is f(x) = sum_i b_i K(x_i, x) + offset.
 
-Arrays laid out for vector code: rows start on cache lines and are padded to full vectors.
+Arrays are laid out for vector code: rows start on cache lines and are padded to full vectors.
 
 Fresh memory costs a page fault for every 4096 bytes, more than filling it with a kernel does; so memory that
 is needed repeatedly is scratch, kept per thread.
 
-Standardisation, fitted on the training rows of a model and applied to all its inputs.
+Standardisation is fitted on the training rows of a model and applied to all its inputs.
 """
 
 import math
@@ -69,7 +69,7 @@ def round_up(n: int, lanes: int) -> int:
     return -(-n // lanes) * lanes
 
 
-AT_BOUND = 1e-12  # this close to a bound, relative to the distance of the two bounds, b is at it
+AT_BOUND = 1e-12  # this close to a bound, relative to the distance between the bounds, b is at it
 
 
 class Weights(NamedTuple):
@@ -122,10 +122,10 @@ def empty_fits(n_C: int, n: int) -> Solutions:
 
 
 def snap_to_bounds(b: Vector, y: Vector, C: float, weights: Weights) -> Vector:
-    """Return b with what is within rounding of a bound moved onto it.
+    """Return b with entries within rounding of a bound moved onto it.
 
     With weights, the bounds of one class may add up to those of the other except for rounding: if all rows
-    are at their bounds, one of them then remains free by rounding alone, and would decide the offset.
+    are at their bounds, one of them then remains free only by rounding, and would decide the offset.
     """
     lo, hi = weights.bounds(y, C)
     room = AT_BOUND * (hi - lo)
@@ -133,7 +133,7 @@ def snap_to_bounds(b: Vector, y: Vector, C: float, weights: Weights) -> Vector:
 
 
 def fit_constant(y: Vector, n_C: int) -> Solutions:
-    """Return fits to rows of one class: no support vectors, f(x) = that class everywhere; 0 of no rows."""
+    """Return fits to rows of one class: no support vectors, f(x) = that class everywhere; 0 for no rows."""
     fits = empty_fits(n_C, len(y))
     fits.offset[:] = y[:1].sum()
     fits.converged[:] = True
@@ -174,7 +174,7 @@ def read_scaling(row: Mapping[str, object], d: int, others: Sequence[Vector]) ->
 
 
 def fit_scaling(X: NDArray[np.float64], how: str = "standard") -> Scaling:
-    """Return a scaling of kind ``how``, fitted on X [rows, d]: by mean and standard deviation, or none.
+    """Return a scaling of kind ``how``, fitted on X [rows, d]: by mean and standard deviation, or "none".
 
     A constant column keeps its scale.
     """

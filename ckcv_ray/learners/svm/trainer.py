@@ -1,19 +1,19 @@
 """Fits of the Gaussian SVM on splits of a task: shared data, prepared splits, paths, and tables of models.
 
-This is what imports numba. ``learner`` imports it when something is to be fitted or read.
+This module imports numba. ``learner`` imports it when something is to be fitted or read.
 
-The table of fitted SVMs: a row for each model, whose support vectors are row numbers of the learning set.
+The table of fitted SVMs has a row for each model, with support vectors as row numbers of the learning set.
 
-Two classes are one pair, of which a cell holds the numbers themselves; of more there is a list of the pairs.
+Two classes are one pair, and a cell holds its numbers directly; with more classes, it holds a list by pair.
 
 More than two classes: one SVM for each pair of them, on the rows of these two. For each gamma, every pair has
 a path over all C on the split's training rows of its classes, and votes on all scored rows (``elect``).
-Scaling, distances and class weights are those of all training rows. What classes without training rows would
-add is what ``SVC`` makes of the others: a pair with one of them is constant and votes for the other class,
+Scaling, distances and class weights are those of all training rows. If classes have no training rows, the
+result is what ``SVC`` makes of the others: a pair with one of them is constant and votes for the other class,
 which gives every class that is present the same number of votes (Knerr, Personnaz, Dreyfus, "Single-layer
 learning revisited", Neurocomputing, 1990).
 
-Last, the compiled functions with their argument types, in order; ``compile`` says why the order matters.
+Last come the compiled functions with their argument types, in order; ``compile`` says why the order matters.
 """
 
 import math
@@ -56,9 +56,9 @@ from ckcv_ray.tables.task import Task
 from ckcv_ray.validation import Classes, Index, Rows
 
 SHARED_BYTES = 1 << 29
-SHARED_WIDE_BYTES = 1 << 30  # where computing distances takes longer than gathering them
+SHARED_WIDE_BYTES = 1 << 30  # the limit where computing distances takes longer than gathering them
 WIDE = 50
-MAX_VALUES = 1 << 22  # decision values that are held at once
+MAX_VALUES = 1 << 22  # decision values held at once
 
 
 @dataclass(frozen=True)
@@ -69,14 +69,14 @@ class SVMTrainer(Trainer):
     convergence_advice: ClassVar[str] = "raise max_iter or narrow the grid"
 
     def share(self, task: Task) -> tuple[Task, Rows | None]:
-        """Return the task, and the squared distances [n, n] of its rows if these are few and not scaled."""
+        """Return the task, and the squared distances [n, n] of its rows if they are few and not scaled."""
         n, d = task.X.shape
         if self.learner.scale != "none" or 8 * n**2 > (SHARED_WIDE_BYTES if d >= WIDE else SHARED_BYTES):
             return task, None
         return task, np.ascontiguousarray(compute_distances(task.X, task.X))
 
     def prepare(self, shared: tuple[Task, Rows | None], train: Index, score: Index) -> "Block":
-        """Prepare the distances of a split; training rows of more than two classes lie class by class."""
+        """Prepare the distances of a split; training rows of more than two classes are ordered by class."""
         task, distances = shared
         scaling = fit_scaling(task.X[train], self.learner.scale)
         weights = compute_weights(str(self.learner.class_weight), task.classes, task.y[train])
@@ -109,11 +109,11 @@ class Block(NamedTuple):
 
     learner: GaussianSVM
     task: Task
-    train: Index  # row numbers of the training rows, of more than two classes class by class
+    train: Index  # row numbers of the training rows; with more than two classes, ordered by class
     score: Index  # row numbers of the scored rows
     scaling: Scaling
     kernel: Dense | Points
-    weights: Vector  # of the classes
+    weights: Vector  # weights of the classes
     places: Sequence[RowIndex]  # positions in ``train`` of the rows of each pair of classes
 
     def fit(self, path: int, length: int) -> "PathFits":
@@ -128,7 +128,7 @@ class Block(NamedTuple):
 
 
 class PathFits(NamedTuple):
-    """The fits of one gamma at its first costs, of every pair of classes."""
+    """The fits of one gamma at its first costs, for every pair of classes."""
 
     block: Block
     gamma: float
@@ -166,7 +166,7 @@ class PathFits(NamedTuple):
         return labels
 
     def model(self, step: int) -> SVMModel:
-        """Return the model at one cost, support vectors in the order of the table."""
+        """Return the model at one cost, with support vectors in the order of the table."""
         block, pairs = self.block, list[tuple[NDArray[np.int64], Vector]]()
         for places, fits in zip(block.places, self.pairs, strict=True):
             rows, b = block.train[places], fits.b[step]
@@ -188,14 +188,14 @@ class SVMCodec(Codec[SVMModel]):
     """The models of ``learner.GaussianSVM``."""
 
     hyperparameters = KERNEL
-    stores_repeats: ClassVar[bool] = False  # a dual variable is that of a row of the table
+    stores_repeats: ClassVar[bool] = False  # each dual variable belongs to a row of the table
 
     def columns(self, task: Task) -> pa.Schema:
         """Return the columns: for more than two classes, lists for each pair."""
         return TWO_CLASSES if task.n_classes == 2 else MORE_CLASSES
 
     def write(self, model: SVMModel) -> Cells:
-        """Return the numbers of a model, but for the features of its support vectors, which the table has."""
+        """Return the numbers of a model, except its support vectors' features, which are in the data."""
         cells: list[Any] = [[model.support[used] for used in model.used], model.dual_coef, model.offset]
         pairs = {
             name: c[0] if model.n_classes == 2 else c for name, c in zip(PAIR_COLUMNS, cells, strict=True)
