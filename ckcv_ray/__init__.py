@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ckcv_ray.version import VERSION
 
-_NAMES = {  # by module; below once more for type checkers, and tests/test_public_names.py compares the two
+_NAMES = {  # by module; repeated below for type checkers, and tests/test_public_names.py compares the two
     "apps.judge": "judge",
     "core.bounds.binomial": "clopper_pearson",
     "core.resampling.complete": "Complete",
@@ -76,7 +76,7 @@ if TYPE_CHECKING:
     from ckcv_ray.tables.task import Task as Task
     from ckcv_ray.tables.task import TestRows as TestRows
 
-else:  # what type checkers would take to be every name, or none
+else:  # type checkers would take this for every name, or none
     __all__ = sorted(_MODULES)
 
     def __getattr__(name: str) -> Any:
@@ -87,5 +87,5 @@ else:  # what type checkers would take to be every name, or none
         return value
 
     def __dir__() -> list[str]:
-        """Return the public names, imported or not, and what else the module has."""
+        """Return the public names, imported or not, and whatever else the module holds."""
         return sorted({*__all__, *globals()})

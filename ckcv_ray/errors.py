@@ -1,8 +1,7 @@
-"""The four exceptions, all caught by ``except CKCVError``, and functions that format text: messages, counts,
+"""The exceptions, all caught by ``except CKCVError``, and functions that format text: messages, counts,
 percentages, numbers in units of the target, and times.
 
-The commands and options that this package no longer has are in one table, which the command line, studies and
-CHANGELOG.md share.
+Removed commands and options are listed in one table, which the command line, studies and CHANGELOG.md share.
 """
 
 import shlex
@@ -14,12 +13,12 @@ from math import ceil, floor, log10
 MAX_CHARACTERS = 1500
 MAX_NAMED = 100
 MAX_OF_NAME = 200
-LIST_OPTIONS = ("features", "drop", "categorical", "numeric", "date")  # of names of columns
+LIST_OPTIONS = ("features", "drop", "categorical", "numeric", "date")  # lists of column names
 # percentages have two digits after the point wherever people read a number. Bounds, and means of bounds, are
 # rounded up: rounded down they would say more than was computed. Lower bounds and levels are rounded down for
 # the same reason, estimates and shares to the nearest.
 DIGITS = 2
-NUMBER_DIGITS = 4  # of numbers that are no percentages
+NUMBER_DIGITS = 4  # of numbers that are not percentages
 SCALE = 100 * 10**DIGITS
 NOT_SET = "–"
 SLACK = 1e-9  # in units of the last digit: 0.423 is 42.30 %, although 0.423 * 10_000 is above 4230
@@ -46,7 +45,7 @@ def cut(text: str, most: int = MAX_CHARACTERS) -> str:
 
 
 def cut_list(sentences: list[str], rest: str, most: int = MAX_NAMED) -> list[str]:
-    """Return the first sentences, and if there are more one that counts them, such as "7 {others}"."""
+    """Return the first sentences, and if there are more, one that counts them, such as "7 {others}"."""
     more = len(sentences) - most
     return sentences[:most] + ([f"{more:,} {rest}"] if more > 0 else [])
 
@@ -57,10 +56,9 @@ def pluralize(number: int, singular: str, many: str | None = None) -> str:
 
 
 def write_option(option: str, *names: str) -> str:
-    """Write an option and names of columns so that a shell reads the names, such as --group 'patient id'.
+    """Write an option and column names so that a shell reads the names, such as --group 'patient id'.
 
-    Options that take several names read them as a line of a CSV file. A name that is longer than a message
-    can have is cut.
+    Options that take several names read them as a line of a CSV file. Names too long for a message are cut.
     """
     shown = [cut(name, MAX_OF_NAME) for name in names]
     text = write_row(shown) if option in LIST_OPTIONS else shown[0]
@@ -69,7 +67,7 @@ def write_option(option: str, *names: str) -> str:
 
 
 def write_row(texts: Iterable[str]) -> str:
-    """Write texts as a row of a CSV file, as options that take several names of columns read them."""
+    """Write texts as a row of a CSV file, as options that take several column names read them."""
     return ",".join(
         '"{}"'.format(text.replace('"', '""'))
         if text.strip() != text or any(mark in text for mark in ',"\r\n')
@@ -79,7 +77,7 @@ def write_row(texts: Iterable[str]) -> str:
 
 
 def write_install(extra: str) -> str:
-    """Return the command that installs an extra: the package is in no registry, but in its clone."""
+    """Return the command that installs an extra: the package is not in a registry, but in its clone."""
     return f'pip install ".[{extra}]" in the clone of ckcv_ray'
 
 
@@ -99,7 +97,7 @@ def format_percent(value: float) -> str:
 
 
 def format_level(delta: float) -> str:
-    """Format the level 1 - delta, rounded down, without zeros at the end, with more digits above 99.9 %."""
+    """Format the level 1 - delta, rounded down, without trailing zeros, with more digits above 99.9 %."""
     digits = max(DIGITS, -floor(log10(delta)) - 1)
     level = (100 * (1 - Decimal(repr(delta)))).quantize(Decimal(10) ** -digits, ROUND_FLOOR)
     return f"{level.normalize():f} %"
@@ -136,12 +134,12 @@ def format_number(value: float) -> str:
 
 
 def format_about(count: float) -> str:
-    """Format a number of rows that is expected, with two digits: "1,100"."""
+    """Format an expected number of rows, with two digits: "1,100"."""
     return f"{float(f'{count:.2g}'):,.0f}"
 
 
 def format_score(value: float | None, layout: str = "") -> str:
-    """Format a number with four decimals, or four digits where these show it badly; "–" if unknown."""
+    """Format a number with four decimals, or four digits where decimals suit it badly; "–" if unknown."""
     if value is None or value != value:
         return NOT_SET
     usual = value == 0 or 1e-3 <= abs(value) < 10_000
@@ -149,7 +147,7 @@ def format_score(value: float | None, layout: str = "") -> str:
 
 
 def format_row(*values: str | float | None) -> tuple[str, ...]:
-    """Format the cells of a row: text, counts, and shares in percent; None and nan are not known."""
+    """Format the cells of a row: text, counts, and shares in percent; None and nan are unknown."""
     return tuple(
         NOT_SET if value is None or value != value
         else value if isinstance(value, str)
@@ -182,7 +180,7 @@ class StoreError(CKCVError):
 
 
 class LackingError(StoreError):
-    """A run folder that names a part of a study or a package that is not here, or may not be imported."""
+    """A run folder that names a part of a study or a package that is missing here, or may not be imported."""
 
 
 class RunError(CKCVError):
@@ -190,7 +188,7 @@ class RunError(CKCVError):
 
 
 class UnreachableError(RunError):
-    """A store of objects that does not answer, or refuses: what it holds is not known, and so not damaged."""
+    """An object store that does not answer, or refuses: what it holds is unknown, not damaged."""
 
     def __init__(self, message: str) -> None:
         super().__init__(plain(message))
@@ -200,8 +198,8 @@ class UnreachableError(RunError):
 def convert_errors(kind: type[CKCVError], message: str) -> Iterator[None]:
     """Convert any exception that a reader raises for a bad file into an error of this kind.
 
-    Its message is ``message`` and the first line of the reason. A store that cannot be reached says
-    nothing of a file, and its error is passed on.
+    Its message is ``message`` and the first line of the reason. A store that cannot be reached says nothing
+    about a file, so its error is passed on.
     """
     try:
         yield
@@ -214,7 +212,7 @@ def convert_errors(kind: type[CKCVError], message: str) -> Iterator[None]:
         raise kind(f"{message}: {reason}") from None
 
 
-REMOVED = {  # commands and options of before the first release, with what to write instead
+REMOVED = {  # commands and options from before the first release, with what to write instead
     "--outer-splits": "write --holdout-share 0.5, which proves as much as nested outer splits did",
     "--outer-share": "write --holdout-share with the share of the rows that are to judge, such as 0.5",
     "--nested": "without it, ckcv predict applies the model that the certificate is about",
@@ -253,5 +251,5 @@ REMOVED = {  # commands and options of before the first release, with what to wr
 
 
 def explain_removed(*names: str) -> str:
-    """Return the sentence about the first of some names that was removed; "" if none was."""
+    """Return a sentence about the first of these names that was removed; "" if none was."""
     return next((f"{name} was removed: {REMOVED[name]}" for name in names if name in REMOVED), "")

@@ -38,7 +38,7 @@ from ckcv_ray.validation import Rows, Values, as_array, check_choice, quote
 
 SVM_PARAMETERS = ("C", "gamma")
 RULES = ("auto", "vote", "random", "refit")
-CERTIFIED = ("vote", "refit")  # rules that the rows held out are classified by
+CERTIFIED = ("vote", "refit")  # rules by which the held-out rows are classified
 AUTO = "auto"
 CONDITION = (
     "The bounds are about this estimator on the columns that fit was given. What was done to them before, "
@@ -48,7 +48,7 @@ CONDITION = (
 
 
 def _gives(name: str) -> Callable[["CKCVClassifier"], bool]:
-    """Return what says whether an estimator has a method, or raises an error with both ways to have it."""
+    """Return a check that an estimator has a method; it raises an error that says how to get the method."""
 
     def check(one: "CKCVClassifier") -> bool:
         needed = Output.PROBABILITY if name == "predict_proba" else one._rank
@@ -65,41 +65,41 @@ def _gives(name: str) -> Callable[["CKCVClassifier"], bool]:
 class CKCVClassifier(ClassifierMixin, BaseEstimator):
     """Model selection by complete k-fold cross validation with tuned k, and a certificate.
 
-    Columns may hold numbers, text, truth values and dates, with gaps: they are encoded inside each split.
+    Columns may hold numbers, text, booleans and dates, with gaps: they are encoded inside each split.
 
     Args:
         learner: what is fitted: a name such as "svm" or "svm,linear", an estimator, or a list of these.
         params: values to try by parameter, or a distribution such as "loguniform:1e-3:1e2"; None for the
-            learner's own.
+            learner's own values.
         sample: number of settings to draw at random; None to try all.
         k: numbers of folds to try; None for the default.
         n_splits: splits for each k; None for the default.
         delta: probability that a bound may fail.
-        certify: "holdout" (half of up to 400 rows or groups, and a third of more, are held out, and they
-            judge what ``predict`` does), or "paper" (no row is held out, and the bound of the vote is twice
-            that of a member). Of fewer than 20 rows or groups "holdout" holds out none: ``fit`` warns, and
-            nothing is claimed.
+        certify: "holdout" (half of up to 400 rows or groups, or a third of more, are held out to judge what
+            ``predict`` does), or "paper" (no rows are held out, and the bound for the vote is twice that for
+            a member). With fewer than 20 rows or groups "holdout" holds out none: ``fit`` warns, and nothing
+            is claimed.
         criterion: what is minimised: "error", "balanced", "mean_error", or "cost:LABEL=10,OTHER=1".
         backend: "serial" or "ray".
         random_state: seed of the splits, and of the draws of the rule "random", an integer; None for splits
-            by 0 and new draws each time.
+            with seed 0 and new draws each time.
         rule: how ``predict`` classifies: "refit" (one model, fitted on all rows that were not held out),
             "vote" (the majority of F*), "random" (a member drawn for each row), or "auto": "refit" where
-            rows are held out, else "vote". The draws of "random" go on from one call of ``predict`` to
+            rows are held out, else "vote". The draws of "random" continue from one call of ``predict`` to
             the next, so a second call for the same rows may give other labels, and rows given one by one
-            have those of one call; ``fit`` starts them again. A copy, pickled or deep, goes on from where its
-            original was: one that is loaded for each row draws the same member each time, unless
+            get those of a single call; ``fit`` restarts them. A copy, pickled or deep, continues from where
+            its original was: one that is loaded for each row draws the same member each time, unless
             ``random_state`` is None.
 
     Attributes:
         classes_: the labels.
         n_features_in_, feature_names_in_: the columns of ``fit``.
         best_params_, best_k_: the winner.
-        cv_results_: the candidates, as GridSearchCV has them: ``split{i}_test_score`` is the accuracy on a
-            select set, nan where it was not computed because the candidate was already beaten, or left out
-            of a search within a budget.
+        cv_results_: the candidates, as in GridSearchCV: ``split{i}_test_score`` is the accuracy on a select
+            set, nan where it was not computed because the candidate was already beaten, or left out of a
+            search within a budget.
         error_bound_: upper bound on the error of what ``predict`` does, proven with probability 1 - delta; by
-            default from the rows held out, classified by the same rule; nan if there is none, 1 where "auto"
+            default from the held-out rows, classified by the same rule; nan if there is none, 1 where "auto"
             holds out none.
         certificate_: all claims and their conditions, as JSON values.
         ensemble_: F*.
@@ -142,14 +142,14 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
             y: labels, (n,).
             groups: rows with equal values belong together, (n,).
             sample_weight: what each row weighs in fits, positive, (n,); selection and bounds are about
-                unweighted rows, but that on the weighted error (``claim="weighted_error:4"``).
+                unweighted rows, except the bound on the weighted error (``claim="weighted_error:4"``).
 
         Raises:
-            InputError: the data or a parameter are invalid.
+            InputError: the data or a parameter is invalid.
         """
         check_choice("rule", self.rule, RULES)
         rows, labels = self._check_rows(X, y)
-        asked = DeclaredTypes(labels=APART)  # as for scikit-learn, Yes and yes are two classes
+        asked = DeclaredTypes(labels=APART)  # as in scikit-learn, Yes and yes are two classes
         named = y if hasattr(y, "name") else labels  # a column keeps its name
         task = Task.of(rows, named, groups, asked, sample_weight=sample_weight, checked=False)
         task.units.check()
@@ -189,7 +189,7 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
 
     @property
     def certificate_(self) -> dict[str, object]:
-        """All claims, and the condition under which they are about this estimator."""
+        """All claims, and the condition under which they apply to this estimator."""
         certificate = {**self._fitted.certificate.to_json(), "condition": CONDITION}
         return {**certificate, "claims": [], "proven": None} if self._claims_nothing else certificate
 
@@ -201,7 +201,7 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
 
     @property
     def cv_results_(self) -> dict[str, object]:
-        """The candidates, as GridSearchCV has them."""
+        """The candidates, as in GridSearchCV."""
         return _cv_results(self._fitted)
 
     def predict(self, X: object) -> NDArray[np.generic]:
@@ -217,7 +217,7 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
         """Return the probability of each class for X [rows, d] by the refitted model, (rows, classes).
 
         With ``rule="vote"`` it is the share of the members of F* that vote for the class. Neither is
-        calibrated, and nothing is proven of it.
+        calibrated, and nothing is proven of either.
 
         Raises:
             AttributeError: the learner has no probabilities, and the rule is not "vote".
@@ -226,13 +226,13 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
 
     @available_if(_gives("decision_function"))
     def decision_function(self, X: object) -> Values:
-        """Return the refitted model's own score for X [rows, d], (rows,); of several classes (rows, classes).
+        """Return the refitted model's own score for X [rows, d], (rows,); for more classes (rows, classes).
 
         With ``rule="vote"`` it is the difference of the two shares of votes, or each class's share; ties go
         to the first class.
 
         Raises:
-            AttributeError: the learner has no score of each of several classes, and the rule is not "vote".
+            AttributeError: the learner lacks a score for each of several classes, and the rule is not "vote".
         """
         if self._rule != "vote":
             return self._ask_refitted(self._rank, X)
@@ -267,7 +267,7 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
         """The result.
 
         Raises:
-            NotFittedError: fit was not called.
+            NotFittedError: ``fit`` was not called.
         """
         check_is_fitted(self)
         result: Certified = self.result_
@@ -283,14 +283,14 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
 
     @property
     def _learner(self) -> Learner:
-        """The learner that was selected; before ``fit`` all of them."""
+        """The learner that was selected; before ``fit``, all of them."""
         if not hasattr(self, "result_"):
             return Study.of(learner=self.learner).learner
         return self._fitted.problem.find_learner(self._fitted.setting)[1]
 
     @property
     def _rank(self) -> Output:
-        """The score that a decision is made by; before ``fit`` that of two classes."""
+        """The score by which a decision is made; before ``fit``, that for two classes."""
         return Output.RANK if len(getattr(self, "classes_", ())) <= 2 else Output.RANKS
 
     def _count_votes(self, X: object) -> Values:
@@ -317,7 +317,7 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
         return Study.of(**{name: value for name, value in asked.items() if value is not None})
 
     def _divide_params(self) -> dict[str, Any]:
-        """Return the parameters as options of a study: C and gamma of the SVM are options of their own."""
+        """Return the parameters as options of a study: the SVM's C and gamma are options of their own."""
         params, learners = dict(self.params or {}), Study.of(learner=self.learner).learner.by_label.values()
         known = {n for one in learners if isinstance(one, EstimatorLearner) for n in one.parameter_names()}
         svms = [isinstance(one, GaussianSVM) for one in learners]
@@ -341,7 +341,7 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
         return make_rows(self._validate(X, reset=False), self.result_.task)
 
     def _validate(self, X: object, **options: Any) -> Any:
-        """Check as scikit-learn does; a data frame's names alone, since its columns are of many kinds."""
+        """Check as scikit-learn does; for a data frame only names, since its columns are of many kinds."""
         X = read_rows(X)
         framed = hasattr(X, "__arrow_c_stream__")
         checks = {} if framed else {"ensure_all_finite": "allow-nan", "dtype": None}
@@ -356,7 +356,7 @@ def _cv_results(result: Certified) -> dict[str, object]:
     of_size = int(lengths.sum())
     n = len(problem.sizes) * of_size
     scores = np.full((max(size.n_splits for size in problem.sizes), n), nan)
-    on_all_rows = result.records["size"] < len(problem.sizes)  # beyond are parts of them, of a budget
+    on_all_rows = result.records["size"] < len(problem.sizes)  # beyond are parts of them, from a budget
     selected = result.records[~result.records["estimate"] & on_all_rows]
     first = np.append(0, np.cumsum(lengths))
     position = selected["size"] * of_size + first[selected["path"]] + selected["step"]
@@ -364,7 +364,7 @@ def _cv_results(result: Certified) -> dict[str, object]:
     scores[selected["split"], position] = 1.0 - errors / _rows_scored(problem, selected)
     ks = np.repeat([size.k for size in problem.sizes], of_size)
     tiled = {name: np.tile(values, len(problem.sizes)) for name, values in settings.items()}
-    params = {  # of a learner that lacks the parameter None, masked
+    params = {  # None, masked, for a learner that lacks the parameter
         name: np.ma.MaskedArray(values, mask=[value is None for value in values.tolist()])
         for name, values in tiled.items()
     }
@@ -388,7 +388,7 @@ def _cv_results(result: Certified) -> dict[str, object]:
 
 
 def _rows_scored(problem: Problem, selected: Records) -> NDArray[np.intp]:
-    """Return the rows of the select set of each record; of one fold size they vary with groups alone."""
+    """Return the size of each record's select set; within a fold size, only groups make it vary."""
     if problem.task.units.independent:
         n_select = np.array([size.n_select for size in problem.sizes], dtype=np.intp)
         return np.take(n_select, selected["size"])

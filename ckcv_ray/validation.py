@@ -1,6 +1,6 @@
 """Checks of the arguments of public functions (types, numbers, lists, paths, arrays) and of JSON values.
 
-Kinds of arrays, and how values are compared, stand here too.
+It also defines the kinds of arrays, and how values are compared.
 
 Every check of an argument raises an InputError that gives the argument's name, its value and what is allowed.
 """
@@ -31,7 +31,7 @@ MAX_GRID = 10_000
 MOST = 2**31 - 1
 SAMPLE_NAME = "x" * 64  # as long as any name inside a run folder
 
-# kinds of arrays, by what they hold; shapes stand where they are used
+# kinds of arrays, by what they hold; shapes are given where they are used
 Values = NDArray[np.float64]
 Rows = NDArray[np.float64]  # X [rows, columns]
 Index = NDArray[np.intp]  # row numbers, or other positions
@@ -39,13 +39,13 @@ Mask = NDArray[np.bool_]
 Classes = NDArray[np.int32]  # class numbers; -1 for an undecided model
 Counts = NDArray[np.integer]
 Numbers = NDArray[np.number]
-Label = str | int | float | bool  # of a class, as a table has it
+Label = str | int | float | bool  # of a class, as in a table
 ONE = 1 << 32  # a loss of 1: losses are integers, whose sums are exact in any order
 ROUNDING = 1e-9  # see ``agree``: other processors and versions round differently
 
 
 class Limits(NamedTuple):
-    """The two ends of an interval; nan where it is not known."""
+    """The two ends of an interval; nan where unknown."""
 
     low: float
     high: float
@@ -55,12 +55,12 @@ def quote(value: object) -> str:
     """Format a value for a message."""
     try:
         return cut(repr(value), MAX_QUOTED)
-    except ValueError:  # Python writes no integer of more than 4300 digits
+    except ValueError:  # Python does not write integers of more than 4300 digits
         return "<a number of thousands of digits>"
 
 
 def expect(name: str, value: object, kind: type | UnionType, description: str) -> None:
-    """Raise InputError unless the value is a ``kind`` (a class or a union), in words: ``description``."""
+    """Raise InputError unless the value is a ``kind`` (a class or a union), in words ``description``."""
     if not isinstance(value, kind):
         raise InputError(f"{name}={quote(value)} is not {description}")
 
@@ -125,11 +125,11 @@ def check_choice(name: str, value: object, allowed: Iterable[str]) -> str:
 
 
 def suggest(value: object, names: Iterable[str], show: Callable[[str], str] = str) -> str:
-    """Return the end of a message that offers the name nearest to a value; empty if none is near.
+    """Return the end of a message that suggests the name nearest to a value; empty if none is near.
 
     Args:
         value: what was given.
-        names: what could have been meant; upper and lower case are alike.
+        names: what could have been meant; case is ignored.
         show: formats the name; ``quote`` for names that are data.
     """
     if not isinstance(value, str):
@@ -182,7 +182,7 @@ def folds(name: str, values: object, least: int) -> tuple[int, ...]:
 
 
 def parse_grid(text: str, name: str) -> tuple[float, ...]:
-    """Read numbers from ``0.1,1,10``, or ``log:a:b:count``: powers of ten, evenly spaced in the exponent.
+    """Read numbers from ``0.1,1,10``, or ``log:a:b:count``: powers of ten with evenly spaced exponents.
 
     Raises:
         InputError: the text is neither.
@@ -227,7 +227,7 @@ def parse_seconds(name: str, text: str) -> float:
     """Read a time such as 90s, 10m or 1.5h, in seconds.
 
     Raises:
-        InputError: it is not one, or not positive.
+        InputError: it is not a time, or not positive.
     """
     number_text, unit = text[:-1], text[-1:]
     try:
@@ -244,7 +244,7 @@ def as_path(name: str, value: object, error: type[CKCVError] = InputError) -> Pa
 
     Raises:
         InputError: the value is neither.
-        error: no file can have that name: it is empty, too long, not in UTF-8, or has a null character.
+        error: no file can have this name: it is empty, too long, not UTF-8, or has a null character.
     """
     expect(name, value, str | Path, "a path: give text or a pathlib.Path")
     assert isinstance(value, str | Path)
@@ -270,17 +270,17 @@ def as_array(name: str, values: object) -> NDArray[Any]:
         raise InputError(f"{name} is a sparse matrix: give {name}.toarray()")
     try:
         return np.asarray(values)
-    except Exception as error:  # of any kind: arrays of other libraries raise their own
+    except Exception as error:  # of any kind: other libraries' arrays raise their own
         raise InputError(f"{name} is not an array: {error}") from None
 
 
 def agree(a: object, b: object, rounding: float = 0.0) -> bool:
-    """Return whether two values have one structure, equal words and integers, and close numbers.
+    """Return whether two values have the same structure, equal words and integers, and close numbers.
 
     Args:
-        a, b: arrays, numbers and words, and lists, tuples and mappings of such.
-        rounding: how far two floats may be apart: this multiple of the larger one, or of 1 if that is more.
-            Where both are of single precision, two units in their last place are allowed as well.
+        a, b: arrays, numbers and words, and lists, tuples and mappings of these.
+        rounding: how far apart two floats may be: this multiple of the larger one, or of 1 if that is more.
+            Where both are of single precision, two units in their last place are also allowed.
     """
     if isinstance(a, Mapping) and isinstance(b, Mapping):
         return a.keys() == b.keys() and all(agree(a[name], b[name], rounding) for name in a)
@@ -304,7 +304,7 @@ def agree(a: object, b: object, rounding: float = 0.0) -> bool:
 
 
 class Limited:
-    """The limits of a value in a file, by their names in pydantic: a note on its type, for ``read_as``."""
+    """The limits of a value in a file, under their names in pydantic: annotates its type, for ``read_as``."""
 
     def __init__(self, **limits: float | str) -> None:
         self.limits = limits
@@ -321,12 +321,12 @@ Count = Annotated[int, Limited(ge=0, le=MOST)]
 
 @dataclass(frozen=True)
 class Stored:
-    """A value of a file: as it is read it has no other fields, at any depth, and no other types."""
+    """A value in a file: when read it must have no other fields, at any depth, and no other types."""
 
     __pydantic_config__: ClassVar = {**STRICT, "extra": "forbid"}
 
     def to_json(self) -> dict[str, object]:
-        """Return its fields as JSON values, without those that may be absent and are."""
+        """Return its fields as JSON values, without optional ones that have their default."""
         values = {each: getattr(self, each.name) for each in fields(self)}
         return {
             each.name: to_values(value)
@@ -336,7 +336,7 @@ class Stored:
 
 
 def to_values(value: object) -> object:
-    """Return a value of a field as JSON; what JSON does not know, such as a quantity, as it is named."""
+    """Return a field's value as JSON; what JSON cannot express, such as a quantity, by its name."""
     match value:
         case Stored():
             return value.to_json()
@@ -353,7 +353,7 @@ def read_as(kind: type[T], values: object) -> T:
     """Return JSON values as a typed dict or a dataclass; only lists are converted, to tuples.
 
     Raises:
-        ValueError: they are not of this type, or a number is not finite; the message says where first.
+        ValueError: they are not of this type, or a number is not finite; the message begins with where.
     """
     from pydantic import ValidationError  # takes 40 ms, which workers do not need
 

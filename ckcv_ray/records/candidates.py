@@ -2,7 +2,7 @@
 
 Which evaluations a run computes depends on the order in which results arrive; this table does not. The row of
 a beaten candidate covers only the shortest prefix of splits that proves it beaten. Rows are read by position
-(path, step); the values of the setting are there for people.
+(path, step); the values of the setting are for people.
 """
 
 import json
@@ -24,7 +24,7 @@ from ckcv_ray.validation import Count, Fraction
 
 STATES = ("winner", "reported", "tied", "beaten", "open", "failed")
 SHOWN_STATES = ("winner", "reported")
-UNKNOWN_BEST = ("failed", "open", "unseen", "beaten")  # of candidates whose best one is not known, by rank
+UNKNOWN_BEST = ("failed", "open", "unseen", "beaten")  # state of candidates whose best is unknown, by rank
 SIZE_COLUMNS = ("k_first", "k_last", "n_select")
 FIGURES = (
     ("state", pa.string()),
@@ -41,10 +41,10 @@ class Searched(TypedDict):
     """What a search within a budget left open.
 
     Attributes:
-        effort: evaluations that it was allowed.
+        effort: number of evaluations that it was allowed.
         candidates: number of all candidates.
-        not_excluded: those of which it is not known whether they are better than the winner.
-        least: the least L_MS that one of them could still have; None if there are none.
+        not_excluded: number of those that may be better than the winner, for all that is known.
+        least: the least L_MS that one of these could still have; None if there are none.
     """
 
     effort: Count
@@ -87,8 +87,8 @@ def make_candidate_table(
     Args:
         problem: the problem that was solved.
         selection: the finished selection.
-        estimates: gives the totals on the estimate sets of the fold size at a position, (n_splits, n_paths,
-            n_steps, columns); -1 where there is none.
+        estimates: returns the totals on the estimate sets of the fold size at a position, (n_splits, n_paths,
+            n_steps, columns); -1 where there are none.
     """
     keys = _keys(problem)
     verdicts = [_verdict(problem, selection, j, estimates(j)) for j in range(len(problem.sizes))]
@@ -146,9 +146,9 @@ def find_best(table: pa.Table, problem: Problem, label: str) -> Leader | None:
     """Return the best complete candidate of a learner in a table of candidates; None if there is none.
 
     Args:
-        table: of a study whose claims compare the winner with this learner, so that its best one is known.
-        problem: that of the table.
-        label: of the learner.
+        table: from a study whose claims compare the winner with this learner, so that its best one is known.
+        problem: the problem of the table.
+        label: label of the learner.
     """
     learners = problem.learner_of_paths[table["path"].to_numpy()]
     of_learner = pa.array(learners == list(problem.learners).index(label))
@@ -174,9 +174,9 @@ def per_k(table: pa.Table, problem: Problem) -> list[dict[str, Any]]:
 def per_learner(table: pa.Table, problem: Problem) -> list[dict[str, Any]]:
     """Return the outcome of each learner, in the order of the study.
 
-    The best candidate of a learner is known if it is complete and no other one can be better. Of the winner's
-    learner it is the winner, even if a search within a budget left others open. Otherwise only a lower bound
-    is known: what every candidate is at least.
+    The best candidate of a learner is known if it is complete and no other one can be better. The winner is
+    the best of its learner, even if a search within a budget left others open. Otherwise only a lower bound
+    on all of a learner's candidates is known.
     """
     learners = problem.learner_of_paths[table["path"].to_numpy()]
     return [
@@ -201,7 +201,7 @@ def _keys(problem: Problem) -> dict[str, pa.Array]:
 
 
 def _settings(problem: Problem) -> dict[str, pa.Array]:
-    """Return the hyperparameters of all positions as columns, null where a learner has no such one."""
+    """Return the hyperparameters of all positions as columns, null where a learner lacks one."""
     tables = [
         pa.table({name: _column(values) for name, values in learner.space.settings().items()})
         for learner in problem.learners.values()
@@ -216,7 +216,7 @@ def _settings(problem: Problem) -> dict[str, pa.Array]:
 def _union(name: str, tables: list[pa.Table], counts: Sequence[int]) -> pa.Array:
     """Return a column of several tables: of one type if they agree or are numbers, else as text.
 
-    A learner without hyperparameters has a table without columns, and so without rows: ``counts`` has them.
+    A learner without hyperparameters has a table without columns, and so without rows: ``counts`` gives them.
     """
     kinds = {table.schema.field(name).type for table in tables if name in table.column_names}
     numbers = all(pa.types.is_integer(kind) or pa.types.is_floating(kind) for kind in kinds)
@@ -267,7 +267,7 @@ def _judge_size(selection: Selection, j: int, judge: Leader | None, keep_all: bo
             l_ms[p, s] = lower[p, s]
             state[p, s] = "tied" if l_ms[p, s] <= threshold else "beaten"
         else:
-            # Whatever takes part in a race to its end is complete, beaten or failed; the rest was left out.
+            # Whatever stays in a race to its end is complete, beaten or failed; the rest was left out.
             state[p, s] = "failed" if fold.blocked[p, s] or last[p, s] else "open"
     return {"state": state, "splits": splits, "lower_bound": lower, "l_ms": l_ms, "l_ee": l_ee}
 
@@ -287,9 +287,9 @@ def _one_learner(rows: pa.Table, problem: Problem) -> dict[str, Any]:
 
 
 def _summarize(rows: pa.Table, best: dict[str, Any] | None, problem: Problem) -> dict[str, Any]:
-    """Return the state of some candidates and their smallest lower bound, with their best one if known.
+    """Return the state of some candidates and their smallest lower bound, with the best of them if known.
 
-    If it is not known, the state says whether it may be better than the winner.
+    If it is unknown, the state says whether it may be better than the winner.
     """
     states = {*pc.unique(rows["state"]).to_pylist(), "beaten" if pc.max(rows["splits"]).as_py() else "unseen"}
     return {

@@ -1,7 +1,7 @@
-"""The table of judged rows: what a certification counts, row by row, which every claim from it follows from.
+"""The table of judged rows: what a certification counts, row by row, and what all its claims follow from.
 
-They are the rows held out, judged by each rule that is claimed and by each model that the winner is compared
-with. Likewise predictions for the rows that each split scores, as values and as a table.
+They are the held-out rows, judged by each rule that is claimed and by each model that the winner is compared
+with. Likewise, predictions for the rows that each split scores, as values and as a table.
 """
 
 from collections.abc import Iterable
@@ -20,7 +20,7 @@ JUDGED_ROWS = "judged.parquet"
 
 
 def make_judged_schema(problem: Problem) -> pa.Schema:
-    """Return the columns of judged rows: label and prediction are numbers of classes, or numbers.
+    """Return the columns of judged rows: label and prediction are class numbers, or numbers.
 
     Weights are among them if an error by weight is claimed.
     """
@@ -42,7 +42,7 @@ def make_judged_schema(problem: Problem) -> pa.Schema:
 
 
 def count_judged(problem: Problem) -> int:
-    """Return the largest number of judged rows that a study can have; 0 if nothing is judged, or too much."""
+    """Return the largest number of judged rows that a study can have; 0 if none are judged, or too many."""
     if problem.held is None:
         return 0
     most = len(problem.held) * len(problem.certification.claim)
@@ -50,10 +50,10 @@ def count_judged(problem: Problem) -> int:
 
 
 def check_judged(table: pa.Table, problem: Problem) -> pa.Table:
-    """Return a table of judged rows that was read from a file, if its values can be.
+    """Return a table of judged rows that was read from a file, if its values are possible.
 
     Raises:
-        ValueError: a cell is empty that may not be, or names a row, a class or a loss that there is not.
+        ValueError: a cell is empty that may not be, or names a row, a class or a loss that does not exist.
     """
     for name in (name for name in table.column_names if name != "score"):
         if table[name].null_count:
@@ -71,7 +71,7 @@ HELD_OUT = "predictions.parquet"
 
 
 class HeldOut(NamedTuple):
-    """What a model gives for the rows that a split scores, in their order."""
+    """What a model outputs for the rows that a split scores, in their order."""
 
     path: int
     step: int
@@ -83,7 +83,7 @@ def count_held_out(problem: Problem) -> int:
     """Return the largest number of held-out predictions, or of rows of splits, that a study keeps."""
     if not problem.procedure.save_predictions:
         return 0
-    if problem.procedure.interval == BBC:  # which needs every setting, and scores each row once
+    if problem.procedure.interval == BBC:  # it needs every setting, and scores each row once
         return problem.task.n * problem.n_settings
     return problem.sizes[OUTER].n_splits * problem.task.n * max(1, len(problem.learners))
 
@@ -101,7 +101,7 @@ def tabulate_held_out(held: Iterable[HeldOut], problem: Problem) -> pa.Table:
     """Return a row for each prediction, in the order given.
 
     Rows, splits and classes are numbered from 0; a prediction is empty where the model is undecided, and
-    probabilities where the learner gives none.
+    probabilities are empty where the learner has none.
     """
     schema, names, y = list_held_out_columns(problem), list(problem.learners), problem.task.y
     parts = [pa.table([pa.array([], field.type) for field in schema], schema=schema)]
@@ -128,7 +128,7 @@ def tabulate_held_out(held: Iterable[HeldOut], problem: Problem) -> pa.Table:
 
 
 def read_outputs(part: pa.Table) -> Outputs:
-    """Return what the rows of one split in the table hold, as a model gave it."""
+    """Return what the rows of one split in the table hold, as a model's outputs."""
     if "probability" not in part.column_names:
         return Outputs(value=part["prediction"].to_numpy())
     label = part["prediction"].fill_null(-1).to_numpy().astype(np.int32)

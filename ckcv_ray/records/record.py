@@ -1,8 +1,8 @@
 """Records of evaluations, failures, and the outcome of a batch: what a worker hands back, and their store.
 
-A record holds the position of an evaluation, its totals, and the iterations and status of its fit. To the
-store a duplicate record changes nothing. A different record under the same key means that the computation was
-not deterministic, and stops the run.
+A record holds the position of an evaluation, its totals, and the iterations and status of its fit. Storing a
+duplicate record changes nothing. A different record under the same key means that the computation was not
+deterministic, and stops the run.
 """
 
 from collections.abc import Iterable, Iterator
@@ -43,13 +43,13 @@ class Failure(NamedTuple):
     size: int  # position of the fold size
     split: int
     path: int
-    first: int  # of the lost steps
-    stop: int  # the step after them
+    first: int  # first lost step
+    stop: int  # the step after the last lost one
     traceback: str
 
 
 class Outcome(NamedTuple):
-    """The outcome of a batch of units; what follows ``members`` is logged, and is no part of the result."""
+    """The outcome of a batch of units; what follows ``members`` is logged, and is not part of the result."""
 
     records: Records  # of ``record_type``
     failures: tuple[Failure, ...]  # paths that raised
@@ -59,8 +59,8 @@ class Outcome(NamedTuple):
     solving: float = 0.0  # seconds spent in fits
     peak: int = 0  # peak memory of the process so far, in bytes
     by_learner: tuple[float, ...] = ()  # seconds of each learner; empty if they were not measured
-    left: tuple[Any, ...] = ()  # units that were not evaluated, since the time of the batch was over
-    held_out: tuple[Any, ...] = ()  # predictions of refit units, of a study without a certification
+    left: tuple[Any, ...] = ()  # units that were not evaluated, since the batch ran out of time
+    held_out: tuple[Any, ...] = ()  # predictions of refit units, in a study without a certification
 
 
 NO_RECORD = -1
@@ -78,8 +78,8 @@ def divide_records(records: Records) -> Iterator[tuple[bool, int, Index]]:
 class Ledger:
     """Store of a problem's records by position: totals, iterations and status of each evaluation.
 
-    Each stage and fold size has a table of its evaluations by split, path and step, made with its first
-    record: memory follows what was computed, and not what is planned.
+    Each stage and fold size has a table of its evaluations by split, path and step, created with its first
+    record: memory grows with what was computed, not with what is planned.
 
     Args:
         problem: the problem to solve.
@@ -156,7 +156,7 @@ class Ledger:
         return self._view(estimate, size)[..., :-2]
 
     def note(self, failures: Iterable[Failure]) -> list[Failure]:
-        """Note what failed, and forget what was computed since; return what of it is not computed."""
+        """Note failures, and forget those computed since; return the given ones that are not computed."""
         for key in [key for key, failure in self.failed.items() if self.holds(failure)]:
             del self.failed[key]
         lost = [failure for failure in failures if not self.holds(failure)]

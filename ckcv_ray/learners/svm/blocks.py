@@ -120,7 +120,7 @@ def whole_bytes(n_train: int) -> int:
 
 
 def dense_bytes(n_train: int, n_score: int) -> int:
-    """Return the bytes of a Dense block: D, M in both precisions, of training rows; D and M of scored rows."""
+    """Return the bytes of a Dense block: D, M (both precisions) of training rows, and D, M of scored rows."""
     return n_train * (20 * n_train + 16 * n_score)
 
 
