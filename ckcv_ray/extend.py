@@ -1,4 +1,4 @@
-"""Parts of a study as classes, and what authors of such parts need: see docs/contributing/extending.md."""
+"""Parts of a study as classes, and what authors of such parts import: see docs/contributing/extending.md."""
 
 from ckcv_ray.claims.certificate import Compared as Compared
 from ckcv_ray.claims.certify import claim_subgroups as claim_subgroups

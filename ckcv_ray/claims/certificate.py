@@ -1,6 +1,6 @@
 """The certificate of a result: its claims, the counts and bounds behind them, and their conditions.
 
-Its fields, those of ``certificate.json``, are its origin, the winner, the rows, what was counted for the
+Its fields, those of ``certificate.json``, hold its origin, the winner, the rows, what was counted for the
 models, the claims, and the words.
 
 The baseline, with which bounds are compared, is the error of the constant that always predicts the most

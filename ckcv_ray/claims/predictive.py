@@ -20,7 +20,7 @@ are tested from the most cautious one down, as above. What is proven of the erro
 the share answered its bound for all thresholds together (docs/theory/bounds.md, "Answering only confident
 rows"). They are quantiles of the confidence of F*'s members on the rows of their estimate sets: on rows that
 a model has learned from, it is more confident than on new ones. The first is the most cautious useful one: it
-is expected to answer just as many held-out rows as pass with ``ALLOWED`` wrong ones. The last answers all.
+is expected to answer the fewest held-out rows that pass with ``ALLOWED`` wrong ones. The last answers all.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -102,7 +102,7 @@ class FixedSequence:
 
     @property
     def level(self) -> str:
-        """The probability of it and of what is claimed with the other half of delta: "at least 95 %"."""
+        """The probability that it and what is claimed with the other half of delta hold: "at least 95 %"."""
         return f"at least {format_level(2 * self.delta)}"
 
     def bound(self, counted: Tally, copies: int = 0) -> list[float]:
@@ -417,7 +417,7 @@ def _share_from(ordered: Values, values: Values) -> Values:
 
 
 class OfAnswered(Quantity):
-    """A quantity of the rows confident enough to be answered; the two such have one share of delta."""
+    """A quantity of the rows confident enough to be answered; both kinds together have one share of delta."""
 
     answers = True
     share = "answered"

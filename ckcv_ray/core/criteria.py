@@ -86,7 +86,7 @@ class Criterion(HasOptions, ABC):
             not depend on it.
         bound: name of the bound that L_EE is computed with.
         l_ee_is: what L_EE is, with placeholders for the number of splits, the level and the costs.
-        minimised, estimated: what it is on the select and on the estimate sets, in a few words.
+        minimised, estimated: short descriptions of it on the select sets and on the estimate sets.
 
     Raises:
         InputError: a field has the wrong type or is out of range.

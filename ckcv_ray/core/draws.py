@@ -24,7 +24,7 @@ class Draws(NamedTuple):
 
     Attributes:
         seed: 0 .. 2**128 - 1.
-        salt: that of the table, 64 hexadecimal digits; "" where no table is involved.
+        salt: the table's salt, 64 hexadecimal digits; "" where no table is involved.
         key: the first numbers of each key.
     """
 
@@ -74,7 +74,7 @@ def draw_pairs(y: NDArray[np.integer], draws: Draws) -> tuple[NDArray[np.intp], 
 
     Args:
         y: class numbers (rows,); the pairs depend only on the positions of the classes.
-        draws: those of the table.
+        draws: the table's draws.
 
     Returns:
         Positions of the rows of class 0 and of class 1, each (pairs,).

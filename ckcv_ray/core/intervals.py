@@ -125,7 +125,7 @@ def bound_score(score: Score, sums: Values, delta: float) -> float:
 
     Args:
         score: one that has a bound.
-        sums: of one split, whose rows are independent.
+        sums: its sums on one split, whose rows are independent.
         delta: probability that the bound fails.
     """
     first, m = int(sums[0]), int(sums[1])

@@ -286,7 +286,7 @@ class Outputs(NamedTuple):
         label: class numbers, -1 for undecided, (rows,).
         rank: with two classes, a score that is larger the more likely the second, (rows,); with more, one
             such score for each class, (rows, n_classes).
-        probability: of each class, (rows, n_classes).
+        probability: probability of each class, (rows, n_classes).
         value: for numbers to predict, (rows,).
     """
 

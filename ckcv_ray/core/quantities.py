@@ -26,7 +26,7 @@ from ckcv_ray.validation import integer, quote, sequence
 GROUP = "ckcv_ray.quantities"
 FAMILIES = "ckcv_ray.claims"  # package whose modules register the quantities
 QUANTITIES: dict[str, type["Declared"]] = {}
-BINARY_RECALLS = ("sensitivity", "specificity")  # of the positive class, and of the other
+BINARY_RECALLS = ("sensitivity", "specificity")  # recalls of the positive class, and of the other
 MAX_BINS = 20  # subgroups that a column of numbers is divided into
 NUMBER = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,15})?", re.ASCII)
 T = TypeVar("T")

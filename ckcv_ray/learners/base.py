@@ -152,7 +152,7 @@ class Space:
 
 
 class Trainer(ABC):
-    """What fits a learner. The defaults suit models that are fitted to rows directly."""
+    """Fits a learner. The defaults suit models that are fitted to rows directly."""
 
     @property
     def convergence_advice(self) -> str:
@@ -193,7 +193,7 @@ Fitted = TypeVar("Fitted", bound=Model)
 
 
 class Codec(ABC, Generic[Fitted]):
-    """What turns models into rows of a table and back, and compares them.
+    """Turns models into rows of a table and back, and compares them.
 
     Attributes:
         schema: the columns, unless they depend on the task.
@@ -290,12 +290,12 @@ class Learner(HasOptions, ABC):
     @property
     @abstractmethod
     def trainer(self) -> Trainer:
-        """What fits them."""
+        """The trainer, which fits them."""
 
     @property
     @abstractmethod
     def codec(self) -> Codec[Any]:
-        """What stores and compares the models."""
+        """The codec, which stores and compares the models."""
 
     @property
     def by_label(self) -> "Mapping[str, Learner]":

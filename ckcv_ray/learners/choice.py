@@ -125,12 +125,12 @@ class Combined(Learner):
 
     @cached_property
     def trainer(self) -> Trainer:
-        """What fits each path by its learner."""
+        """The trainer, which fits each path by its learner."""
         return PreparedTrainer(self.prepared)
 
     @cached_property
     def codec(self) -> Codec[Any]:
-        """What stores each model by its learner."""
+        """The codec, which stores each model by its learner."""
         only = self.prepared.get(None)
         plain = only is not None and only.encoding is None
         return only.learner.codec if only and plain else PreparedCodec(self.prepared)

@@ -353,12 +353,12 @@ class NystroemSVM(KernelMachine):
 
     @cached_property
     def trainer(self) -> "NystroemTrainer":
-        """What fits and checks."""
+        """The trainer, which fits and checks."""
         return NystroemTrainer(self)
 
     @cached_property
     def codec(self) -> "NystroemCodec":
-        """What stores landmarks by their row numbers."""
+        """The codec, which stores landmarks by their row numbers."""
         return NystroemCodec(self.landmarks)
 
     def check_rows(self, n_train: int) -> None:
@@ -372,13 +372,13 @@ class NystroemSVM(KernelMachine):
 
 
 SOLVE_ROWS = 8  # rows per landmark whose products take as long as what does not depend on rows
-SCALING_COPIES = 3  # of the training rows: themselves, and what their deviation is computed from
+SCALING_COPIES = 3  # copies of the training rows: themselves, and what their deviation is computed from
 COLUMNS = 8  # numbers per row of a fit: signs, weights, decision values, slack
 
 
 @dataclass(frozen=True)
 class NystroemTrainer(Trainer):
-    """What fits the settings of a learner."""
+    """Fits the settings of a learner."""
 
     learner: NystroemSVM
     convergence_advice: ClassVar[str] = "leave out the largest values of C"

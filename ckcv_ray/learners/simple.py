@@ -86,12 +86,12 @@ class SimpleLearner(Learner):
 
     @cached_property
     def trainer(self) -> Trainer:
-        """What fits models to the rows of splits."""
+        """The trainer, which fits models to the rows of splits."""
         return RowTrainer(self)
 
     @cached_property
     def codec(self) -> "FieldsCodec":
-        """What stores the fields of models."""
+        """The codec, which stores the fields of models."""
         return FieldsCodec(self)
 
 

@@ -183,7 +183,7 @@ def bound_by_optimised_bet(
     """Return the bound of the optimised bet on the expected loss of a classifier, at most 1.
 
     Args:
-        losses: of independent units, in [0, 1], (m,), in any order.
+        losses: losses of independent units, in [0, 1], (m,), in any order.
         delta, shares: as for ``bound_by_betting``.
         copies: how many units may be copies of others, not known which; 1 is returned if all may.
 
@@ -342,7 +342,7 @@ class Alarm(NamedTuple):
     log_sums: Values  # ln (R_j + W_j) of each alternative at the end of the last batch, (..., alternatives)
 
     def find_first(self, delta: float) -> int | None:
-        """Return the number of the batch, from 1, at whose end one stream raises an alarm; None if none."""
+        """Return the number, from 1, of the batch at whose end one stream raises an alarm; None if none."""
         raised = np.flatnonzero(self.log_evidence >= log(1 / delta))
         return int(raised[0]) + 1 if len(raised) else None
 
@@ -391,8 +391,8 @@ def _weigh_starts(ends: NDArray[np.intp]) -> tuple[Values, Values]:
     """Return the logarithms of the weights of the starts before each batch, and after the last one.
 
     Also, for each batch, that of all starts after it. ``ends`` counts the labels before each batch, and all.
-    Of the later starts, the weight T(t) = 1 / (1 + ln(1 + t / LATER)) comes after label t, so that of labels
-    s + 1 to t is T(s) - T(t) = T(s) T(t) ln(1 + (t - s) / (s + LATER)), and all weights sum to 1.
+    Later starts after label t have the weight T(t) = 1 / (1 + ln(1 + t / LATER)), so those at labels s + 1 to
+    t have T(s) - T(t) = T(s) T(t) ln(1 + (t - s) / (s + LATER)), and all weights sum to 1.
     """
     t = np.maximum(ends, 1.0)  # the first label's weight is on the start before it
     after = 1 / (1 + np.log1p(t / LATER))

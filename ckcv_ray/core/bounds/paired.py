@@ -59,7 +59,7 @@ def judge_differences(
     """Return what is proven of two classifiers.
 
     Args:
-        differences: of each unit, in [-1, 1], in an order drawn independently of everything else, (units,).
+        differences: one per unit, in [-1, 1], in an order drawn independently of everything else, (units,).
         delta: probability that either of the two statements is proven and false.
         margin: by how much more often the first may err; None for no margin.
         has_losses: whether units have losses, as groups do, instead of being right or wrong.

@@ -127,12 +127,12 @@ class EstimatorLearner(Learner):
 
     @cached_property
     def trainer(self) -> Trainer:
-        """What fits estimators."""
+        """The trainer, which fits estimators."""
         return EstimatorTrainer(self)
 
     @cached_property
     def codec(self) -> EstimatorCodec:
-        """What stores estimators in the format of skops."""
+        """The codec, which stores estimators in the format of skops."""
         return EstimatorCodec(self.spec, set(self.all_values))
 
     @cached_property

@@ -94,7 +94,7 @@ REVIEWED = (  # types that skops does not trust: arrays of trees are checked, th
     *(f"sklearn.neural_network._stochastic_optimizers.{name}Optimizer" for name in ("Adam", "SGD")),
     "collections.OrderedDict",  # LightGBM's
 )
-NO_ESTIMATORS = ("sklearn._loss.", "sklearn.linear_model._sgd_fast.", f"{HISTOGRAMS}.binning.")  # of fits
+NO_ESTIMATORS = ("sklearn._loss.", "sklearn.linear_model._sgd_fast.", f"{HISTOGRAMS}.binning.")  # in fits
 SUPPORT_OF_NUMBERS = ("epsilon_svr", "nu_svr", "one_class")
 KERNELS = ("linear", "poly", "rbf", "sigmoid")
 NEIGHBOUR_FIELDS = ("_fit_X", "_y", "classes_", "effective_metric_", "effective_metric_params_")
@@ -527,7 +527,7 @@ def wrap(estimator: Whole) -> Whole | Booster:
 
 
 MAX_KEPT = 4096
-OTHER_PARAMETERS = ("memory", "transform_input", "verbose")  # of a pipeline: each changes how it is fitted
+OTHER_PARAMETERS = ("memory", "transform_input", "verbose")  # each changes how a pipeline is fitted
 
 
 class Template(NamedTuple):

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ckcv_ray.learners.svm.compile import compile_listed, emit, load_code, wide
 from ckcv_ray.learners.svm.problem import DOUBLES, LANES, Matrix, Single, round_up, scratch, writable
 
-PANELS = 8  # of ``DOUBLES`` columns each, whose features are read again while they are in the cache
+PANELS = 8  # panels of ``DOUBLES`` columns each, whose features are read again while in the cache
 MIRRORED_FROM = 50  # columns from which copying half of a square takes less time than computing it
 STRIP = 1 << 20  # elements of M computed at once where M is not kept
 MIN_CURVATURE = 1e-12

@@ -155,14 +155,14 @@ class GaussianSVM(KernelMachine):
 
     @cached_property
     def trainer(self) -> Trainer:
-        """What fits and checks; this imports the compiled solver."""
+        """The trainer, which fits and checks; this imports the compiled solver."""
         from ckcv_ray.learners.svm.trainer import SVMTrainer
 
         return SVMTrainer(self)
 
     @cached_property
     def codec(self) -> Codec[Any]:
-        """What stores support vectors by their row numbers; this imports what predicts."""
+        """The codec, which stores support vectors by their row numbers; this imports what predicts."""
         from ckcv_ray.learners.svm.trainer import SVMCodec
 
         return SVMCodec()

@@ -34,7 +34,7 @@ Vector = NDArray[np.float64]
 Single = NDArray[np.float32]
 
 CACHE_LINE = 64
-DOUBLES = 8  # in a vector of 512 bits
+DOUBLES = 8  # numbers in a vector of 512 bits
 LANES = 64
 
 _kept = threading.local()

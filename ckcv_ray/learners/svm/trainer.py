@@ -63,7 +63,7 @@ MAX_VALUES = 1 << 22  # decision values held at once
 
 @dataclass(frozen=True)
 class SVMTrainer(Trainer):
-    """What fits the settings of a learner."""
+    """Fits the settings of a learner."""
 
     learner: GaussianSVM
     convergence_advice: ClassVar[str] = "raise max_iter or narrow the grid"
