@@ -35,7 +35,7 @@ from ckcv_ray.validation import ONE, Index, Values
 
 @register_quantity
 class Error(Quantity):
-    """The probability that a rule misclassifies a new row; for groups, the mean share of a new group."""
+    """The probability that a rule misclassifies a new row; for groups, the mean share of a new one's rows."""
 
     name = phrase = "error"
     counted = "judged rows"
@@ -67,7 +67,7 @@ class Error(Quantity):
 
 @dataclass(frozen=True)
 class Weighed(Quantity):
-    """An error in which units count by their weight, of which the maximum is stated beforehand.
+    """An error in which units count by their weight, whose maximum is stated beforehand.
 
     The largest weight found among some units is not such a maximum.
     """

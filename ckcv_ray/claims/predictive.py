@@ -71,7 +71,7 @@ class FixedSequence:
     """Tests of one statement at each of several thresholds, in an order that is fixed beforehand.
 
     They end at the first failure, and the last test that passed counts. Each is made at the full level: a
-    false statement is proven only if the test of the first false one passes, which is one fixed test.
+    false statement is proven only if the test of the first false statement passes, which is one fixed test.
 
     Attributes:
         counts: what was counted, in the order of the tests.
@@ -417,7 +417,7 @@ def _share_from(ordered: Values, values: Values) -> Values:
 
 
 class OfAnswered(Quantity):
-    """A quantity of the rows confident enough to be answered; both kinds together have one share of delta."""
+    """A quantity of the rows confident enough to be answered; both kinds have one share of delta together."""
 
     answers = True
     share = "answered"

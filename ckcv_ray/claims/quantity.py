@@ -234,7 +234,7 @@ class HeldOutPredictions:
 
 @dataclass(frozen=True)
 class Gate(Stored):
-    """Whether a rule is proven better than every constant: its bound is a figure unless it is.
+    """Whether a rule is proven better than every constant; unless it is, its bound is only a figure.
 
     Attributes:
         predicted: number of the class that the least favourable constant predicts; 0 with numbers, for which
@@ -282,7 +282,7 @@ class Claim(Stored):
         cut_off: the cut-off of the scores from which on a row is classified as positive, if one was chosen.
         guaranteed: whether the cut-off was chosen for this claim: ``errors`` are the rows that it may miss.
         least_confidence: the confidence from which on a row is answered, if something is proven of such rows.
-        gate: the gate of an error that is bounded by held-out rows, all of them; else None.
+        gate: the gate of an error that is bounded by all held-out rows; else None.
         subgroup: name of the subgroup of rows that it is about, such as "sex = f" or "41.5 <= age < 60".
     """
 
@@ -521,7 +521,7 @@ class Quantity(Declared):
         return ceil_percent(bound) if self.at_most else floor_percent(1 - bound)
 
     def format_measured(self, mean: float) -> str:
-        """Format what was measured of it, as a share of the largest loss."""
+        """Format what was measured for it, as a share of the largest loss."""
         return format_percent(mean)
 
     def count(self, held: HeldOutPredictions, rule: Rule) -> Counts:
@@ -750,7 +750,7 @@ class Acceptance(NamedTuple):
 
 
 def decide(condition: Condition, claims: Sequence[Claim], units: int, has_losses: bool) -> Acceptance:
-    """Return whether a condition is met by the first claim about its quantity, by every class.
+    """Return whether a condition is met by the first claim about its quantity, for every class.
 
     Args:
         condition: a condition of the study's certification.
