@@ -105,7 +105,7 @@ class Combined(Learner):
 
     @property
     def outputs(self) -> frozenset[Output]:
-        """What the models of all learners output."""
+        """What the models of every learner output."""
         return frozenset.intersection(*(each.learner.outputs for each in self.prepared.values()))
 
     @property

@@ -17,11 +17,11 @@ For rows z_i of Z [n, r], signs y_i, weights s_i > 0 and a cost C, minimise over
     P(w, b) = |w|^2 / (2 C) + sum_i s_i max(0, 1 - y_i f_i)^2,    f_i = w'z_i + b,
 
 the usual form divided by C. P is convex, piecewise quadratic and continuously differentiable: with A the rows
-where y_i f_i < 1, and S their weights, its generalised Hessian in w is I / C + 2 Z_A' S Z_A. Newton steps
-that are halved until P falls enough (Armijo) reach the exact minimum after finitely many steps, as the last
-one leaves A as it was (Mangasarian, Optimization Methods and Software 17, 2002; Keerthi, DeCoste, JMLR 6,
-2005). A step costs two passes over Z, and products of the rows that entered or left A: the Gram matrix Z_A'
-S Z_A is kept along the path.
+where y_i f_i < 1, and S their weights, its generalised Hessian in w is I / C + 2 Z_A' S Z_A. Newton steps,
+halved until P falls enough (Armijo), reach the exact minimum after finitely many, as the last one leaves A as
+it was (Mangasarian, Optimization Methods and Software 17, 2002; Keerthi, DeCoste, JMLR 6, 2005). A step costs
+two passes over Z, and products of the rows that entered or left A: the Gram matrix Z_A' S Z_A is kept along
+the path.
 
 The last column of Z holds ones: its coefficient is b, which is not part of |w|^2. All sums are float64.
 """

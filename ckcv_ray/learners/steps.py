@@ -362,7 +362,7 @@ class Encoding:
     categories: Categories = Categories.AUTO
     gaps: Gaps = Gaps.MEDIAN  # what fills gaps in numbers and dates. A gap in a category is a category
     rare: float = RARE  # share of the training rows below which categories are joined
-    scaled: bool | None = None  # whether numbers are standardised; None: yes, but for the ordinal encoding
+    scaled: bool | None = None  # whether numbers are standardised; None: unless it is the ordinal encoding
 
     @property
     def onehot(self) -> bool:

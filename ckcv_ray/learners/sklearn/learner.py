@@ -233,7 +233,7 @@ def choose_settings(settings: Iterable[Setting], most: int = MAX_TRIED) -> list[
 
 
 MIN_SHARE = 6  # the smallest training set has one part in six of the rows
-WEIGHTS_BY_POSITION = ("HistGradientBoostingClassifier",)  # among the classes that have training rows
+WEIGHTS_BY_POSITION = ("HistGradientBoostingClassifier",)  # among classes that have training rows
 NONE, STANDARD = "none", "standard"
 OWN_SCALE = Option(
     partial(check_choice, allowed=(NONE, STANDARD)),

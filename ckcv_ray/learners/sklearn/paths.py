@@ -568,7 +568,7 @@ class Neighbours(EstimatorPath):
 
 
 class Pruning(EstimatorPath):
-    """Costs of complexity: all pruned trees come from one full tree."""
+    """Cost-complexity pruning: all pruned trees come from one full tree."""
 
     parameter = "ccp_alpha"
     known = "sklearn.tree._classes:DecisionTreeClassifier"

@@ -61,9 +61,9 @@ NO_STEP = ("drop", "passthrough")
 STEPS = ("estimators", "steps", "transformer_list", "transformers")  # parameters that hold named estimators
 GRIDS = ("param_grid", "param_distributions")
 MORE_WORDS = {"threshold": {"mean", "median"}}  # where scikit-learn declares any text
-# words that make paths or functions of other values, or of the table's columns something else than features
+# words that turn other values into paths or functions, or the table's columns into anything but features
 FORBIDDEN = {"precomputed", "precomputed_nearest_neighbors", "prefit", "pyfunc"}
-MAX_DEPTH = 10  # scikit-learn may ask an estimator twice as often for each that it is nested in
+MAX_DEPTH = 10  # scikit-learn may query an estimator twice as often with each level of nesting
 Spec = dict[str, Any]
 
 
