@@ -1,4 +1,4 @@
-"""Backends, which evaluate batches of units: the serial one, and the choice of one.
+"""Backends, which evaluate batches of units: the serial one, and how one is chosen.
 
 A backend may evaluate batches in any order; nothing it does can change a result. The address of a Ray cluster
 is checked here, without importing Ray.
@@ -36,7 +36,7 @@ class SerialBackend:
     """Evaluates one batch at a time, in this process or in its worker.
 
     Args:
-        fit_timeout: seconds that one fit may take; None for any time.
+        fit_timeout: seconds that one fit may take; None for no limit.
     """
 
     name = "serial"
@@ -92,9 +92,9 @@ def start_backend(make: Callable[[], Backend], inputs: Inputs) -> Iterator[Backe
 
 
 def choose_backend(execution: Execution, seconds: float) -> str:
-    """Return the name of the backend for about ``seconds`` of work: "auto" chooses ray where it pays.
+    """Return the name of the backend for about ``seconds`` of work: "auto" chooses Ray where that pays.
 
-    If Ray is not installed, "auto" is serial, and a warning says so once where ray would pay.
+    If Ray is not installed, "auto" is serial, and a warning says so once where Ray would pay.
 
     Raises:
         InputError: what is requested needs Ray, which is not installed.
@@ -104,7 +104,7 @@ def choose_backend(execution: Execution, seconds: float) -> str:
     requested = execution.backend == "ray" or execution.address or (execution.workers or 1) > 1
     if not requested and (execution.workers == 1 or seconds <= SERIAL_SECONDS):
         return "serial"
-    with suppress(ImportError):  # of what looks for modules
+    with suppress(ImportError):  # from what looks for modules
         if find_spec("ray") is not None:
             return "ray"
     if requested:
@@ -118,7 +118,7 @@ def choose_backend(execution: Execution, seconds: float) -> str:
 
 @cache
 def warn_once(text: str) -> None:
-    """Give a warning, once in a process."""
+    """Give a warning, once per process."""
     warnings.warn(text, RuntimeWarning, stacklevel=1)
 
 
@@ -129,15 +129,15 @@ def session(execution: Execution, seconds: float = inf, single: bool = False) ->
     Args:
         execution: backend, workers, cluster address.
         seconds: expected seconds of work.
-        single: whether it is for one study only, whose recorder is then an actor on Ray.
+        single: whether it is for a single study, whose recorder is then an actor on Ray.
     """
     if choose_backend(execution, seconds) == "serial":
         with one_thread():  # once for all batches: it takes as long as a small fit
             yield SERIAL._replace(backend=partial(SerialBackend, execution.fit_timeout))
         return
     address = find_ray_address(execution)
-    if address == "local":  # the import of ray reads it
-        os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")  # it listens on loopback alone
+    if address == "local":  # importing ray reads it
+        os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")  # it only listens on loopback
     from ckcv_ray.engine import ray_backend
 
     with ray_backend.connect(execution.workers, address):
@@ -163,7 +163,7 @@ def reach(address: str) -> None:
         if host.startswith("ray://"):
             raise ValueError("Ray Client is not supported")
         socket.create_connection((host, int(port)), timeout=REACH_SECONDS).close()
-    except (OSError, ValueError, OverflowError) as error:  # the last two for invalid host names and ports
+    except (OSError, ValueError, OverflowError) as error:  # the last two: invalid host names and ports
         reason = getattr(error, "strerror", None) or error
         raise InputError(
             f"address={address!r}: no Ray cluster answers there ({reason}): expected host:port, or auto for "

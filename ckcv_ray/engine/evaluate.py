@@ -3,9 +3,9 @@
 A record depends only on the study, the data and its key: every path starts from scratch at its first step,
 and nothing is carried over from another path, split or batch.
 
-Of the selected setting there is one model on all rows that were not held out, which held-out rows certify,
-and one on all rows, which no rows are left to judge: what is known of it follows from how often it differs
-from the first. What the winner is compared with is fitted like the first, at its learner's own best setting.
+The selected setting gives one model on all rows that were not held out, which held-out rows certify, and one
+on all rows, which no rows are left to judge: what is known about it follows from how often it differs from
+the first. What the winner is compared with is fitted like the first, at its learner's own best setting.
 """
 
 import resource
@@ -40,8 +40,8 @@ from ckcv_ray.validation import Index, Numbers
 
 INTERPRETER_BYTES = 300 << 20
 WARM_ROWS = 24
-MAX_LOST = 2  # times that a path may end the worker of this machine before it has failed
-ALONE_SECONDS = 5.0  # for single paths after a loss, until it is asked whether to go on
+MAX_LOST = 2  # times that a path may end this machine's worker before it has failed
+ALONE_SECONDS = 5.0  # for single paths after a loss, before asking whether to go on
 KIBIBYTE = 1 if sys.platform == "darwin" else 1024  # the unit of ru_maxrss
 
 
@@ -50,7 +50,7 @@ class Inputs(NamedTuple):
 
     problem: Problem
     shared: object  # what its learner shares between splits
-    fit_timeout: float | None = None  # seconds; the process of a longer fit ends
+    fit_timeout: float | None = None  # seconds; a longer fit ends its process
 
 
 class Evaluated(NamedTuple):
@@ -82,7 +82,7 @@ def share(problem: Problem) -> Inputs:
 
 
 def estimate_memory(problem: Problem) -> int:
-    """Return the bytes a worker needs besides the inputs: for the interpreter and the largest split."""
+    """Return the bytes that a worker needs besides the inputs: for the interpreter and the largest split."""
     d = problem.task.X.shape[1]
     most, needs = problem.most_rows_in, problem.learner.trainer.memory
     units = ((train, s.n_select) for s in problem.sizes for train in (s.n_train, s.n_train + s.n_select))
@@ -100,7 +100,7 @@ def _warm_up(inputs: Inputs) -> None:
     problem.learner.trainer.load()
     few = np.arange(min(WARM_ROWS, problem.task.n))
     with one_thread(), suppress(Exception, SystemExit):  # evaluations that count report errors
-        shared = problem.learner.trainer.share(problem.task.take_part(few))  # of all rows it takes seconds
+        shared = problem.learner.trainer.share(problem.task.take_part(few))  # for all rows it takes seconds
         block = problem.learner.trainer.prepare(shared, few, few)
         for path in np.unique(problem.learner_of_paths, return_index=True)[1].tolist():
             with suppress(Exception, SystemExit), limit_fits(inputs.fit_timeout, 1):
@@ -108,14 +108,14 @@ def _warm_up(inputs: Inputs) -> None:
 
 
 def limit_fits(fit_timeout: float | None, fits: int) -> AbstractContextManager[None]:
-    """Return a context in which fits end the process if they take longer than each may."""
+    """Return a context in which fits end the process if they exceed the time that each may take."""
     return nullcontext() if fit_timeout is None else end_process_after(fit_timeout * fits)
 
 
 def evaluate_apart(units: Sequence[Unit], inputs: Inputs, seconds: float = inf) -> list[Outcome]:
     """Evaluate units as ``evaluate`` does, in the worker if they may end their process.
 
-    If they do, their paths are evaluated one by one; one that ends it alone, ``MAX_LOST`` times, has failed.
+    If they do, paths are evaluated one by one; one that alone ends it ``MAX_LOST`` times has failed.
     """
     problem, timeout = inputs.problem, inputs.fit_timeout
     compute = partial(compute_apart, problem.learner, timeout, evaluate, inputs)
@@ -140,7 +140,7 @@ def evaluate_apart(units: Sequence[Unit], inputs: Inputs, seconds: float = inf) 
 def evaluate(inputs: Inputs, units: Sequence[Unit], seconds: float = inf) -> Outcome:
     """Evaluate units one by one on one thread; a path that raises an error becomes a Failure.
 
-    After ``seconds`` no unit but the first is begun; the outcome names those that are left.
+    After ``seconds`` no unit except the first is begun; the outcome names those that are left.
     """
     problem = inputs.problem
     problem.learner.trainer.load()
@@ -178,9 +178,9 @@ def make_failures(units: Iterable[Unit], problem: Problem, reason: str) -> Outco
 
 
 def _paths(unit: Unit, inputs: Inputs) -> Iterator[tuple[Evaluated, float]]:
-    """Generate the result of each path of a unit, and its seconds.
+    """Yield the result of each path of a unit, and its seconds.
 
-    On an error it is the result of the longest prefix of the path that can be computed.
+    After an error, the result is that of the longest prefix of the path that can be computed.
     """
     prepared: PreparedSplit | None = None
     for path, length in unit.paths:
@@ -191,7 +191,7 @@ def _paths(unit: Unit, inputs: Inputs) -> Iterator[tuple[Evaluated, float]]:
                     with limit_fits(inputs.fit_timeout, length):
                         prepared = _prepare(unit, inputs)
                 result = _path(unit, inputs, prepared, path, length)
-            except (Exception, SystemExit):  # the other paths continue, the failure holds the traceback
+            except (Exception, SystemExit):  # other paths continue; the failure holds the traceback
                 result = _longest_prefix(unit, inputs, prepared, path, length, traceback.format_exc())
         yield result, perf_counter() - start
 
@@ -212,11 +212,11 @@ def _longest_prefix(
 ) -> Evaluated:
     """Evaluate the longest prefix of a path that does not raise; the rest becomes a failure.
 
-    So whether an evaluation fails depends on its key, not on the length of path that was requested.
+    So whether an evaluation fails depends on its key, not on how long a path was requested.
     """
     if prepared is not None and unit.stage is not Stage.REFIT:
         for shorter in range(length - 1, 0, -1):
-            with suppress(Exception, SystemExit):  # the failure keeps the first error, at full length
+            with suppress(Exception, SystemExit):  # the failure keeps the first error, that at full length
                 result = _path(unit, inputs, prepared, path, shorter)
                 return result._replace(failure=_failure(unit, path, shorter, length, reason))
     first = unit.first(length)
@@ -287,7 +287,7 @@ def _records(results: Sequence[Evaluated], problem: Problem) -> Records:
 def one_model(
     problem: Problem, winner: Leader, fit_timeout: float | None = None
 ) -> tuple[Ensemble | None, Ensemble | None]:
-    """Fit the winner's setting on all rows that were not held out, and on all rows; None if none were.
+    """Fit the winner's setting on all rows that were not held out, and on all rows; both None if none were.
 
     Raises:
         RunError: a fit failed.
@@ -303,15 +303,15 @@ def one_model(
 def fit_references(
     problem: Problem, winner: Leader, table: pa.Table, fit_timeout: float | None = None
 ) -> Ensemble | None:
-    """Fit each learner that the winner is compared with on all rows that were not held out, at its best.
+    """Fit each learner that the winner is compared with on all rows not held out, at its best setting.
 
-    There is none of the winner's own learner, nor of one of which no candidate could be completed.
+    The winner's own learner is left out, as is any of which no candidate could be completed.
 
     Args:
         problem: the problem that was solved.
         winner: position of the winner.
         table: its candidates.
-        fit_timeout: seconds that a fit may take; None for any.
+        fit_timeout: seconds that a fit may take; None for no limit.
 
     Raises:
         RunError: a fit failed.
@@ -333,7 +333,7 @@ def fit_on_all_rows(problem: Problem, path: int, step: int, fit_timeout: float |
         RunError: the fit failed.
     """
     none = (0,) * problem.task.n_classes
-    totals = (*none, *([] if problem.task.units.independent else [0]))  # groups have a loss besides
+    totals = (*none, *([] if problem.task.units.independent else [0]))  # groups also have a loss
     return Ensemble((Member(0, 0, _fit(problem, path, step, problem.task, fit_timeout), totals, none),))
 
 
@@ -350,7 +350,7 @@ def _fit(problem: Problem, path: int, step: int, task: Task, fit_timeout: float 
     setting = path, step, task, fit_timeout
     fit = partial(compute_apart, problem.learner, fit_timeout, _fit_one, problem, *setting)
     try:
-        with suppress(LostError):  # then it is tried once more
+        with suppress(LostError):  # it is then tried once more
             return fit()
         return fit()
     except RunError as error:
@@ -363,5 +363,5 @@ def _fit_one(problem: Problem, path: int, step: int, task: Task, fit_timeout: fl
         trainer.load()
         with one_thread(), limit_fits(fit_timeout, step + 1):
             return trainer.prepare(trainer.share(task), every, every[:1]).fit(path, step + 1).model(step)
-    except (Exception, SystemExit):  # any error of a learner
+    except (Exception, SystemExit):  # a learner may raise anything
         raise RunError(traceback.format_exc()) from None

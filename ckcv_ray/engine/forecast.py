@@ -2,7 +2,7 @@
 
 The cost of a plan does not grow with the number of evaluations: they are counted, not listed, and for a large
 study the trial uses a thinned one. What the rounds of a search within a budget take follows from paths on
-ever more rows of one split: settings may differ a hundredfold in what they cost, and few rows do not say what
+ever more rows of one split: the costs of settings may differ a hundredfold, and few rows do not tell what
 fits on all rows take.
 """
 
@@ -34,9 +34,9 @@ from ckcv_ray.tables.task import Task
 from ckcv_ray.validation import MOST, Index, Values, integer, sequence
 
 GOLDEN_RATIO = (1 + 5**0.5) / 2
-MAX_UNLEARNED = 0.05  # probability that a class is never learned, from which on it is said
-FEW_PATHS = 3  # that could follow the first one
-FEWEST_ROWS_SHARE = 1 / 4  # of the time, that trying all paths on the fewest rows may take
+MAX_UNLEARNED = 0.05  # probability that a class is never learned from which on this is said
+FEW_PATHS = 3  # that could follow the first path
+FEWEST_ROWS_SHARE = 1 / 4  # share of the time that trying all paths on the fewest rows may take
 
 
 @dataclass(frozen=True)
@@ -47,9 +47,9 @@ class RoundSeconds:
     """
 
     shares: Values  # share of the effort that each round has, (n_rounds,)
-    each: Values  # seconds of a unit of effort in each round but the last, (n_rounds - 1,)
-    evaluations: Values  # of the last round, if the best 0, 1, 2, ... settings take part, (n_settings + 1,)
-    seconds: Values  # the same
+    each: Values  # seconds per unit of effort in each round but the last, (n_rounds - 1,)
+    evaluations: Values  # in the last round, if the best 0, 1, 2, ... settings take part, (n_settings + 1,)
+    seconds: Values  # the same, in seconds
 
     def __call__(self, effort: float) -> float:
         """Return the seconds of a search with this effort."""
@@ -58,17 +58,17 @@ class RoundSeconds:
 
 
 class Trial:
-    """A trial of a search within a budget, which is to end at a deadline, as ``monotonic`` tells it.
+    """A trial of a search within a budget, which has to end at a deadline, on the clock of ``monotonic``.
 
-    The first path of each learner is tried on more rows than others, and tells how the time of all of them
+    The first path of each learner is tried on more rows than others, and tells how the time of all paths
     grows with rows.
 
     Attributes:
-        positions: those of ever more rows, by level.
-        costs: of an evaluation, relative to one on all rows, (levels, n_paths).
-        seconds: that an evaluation took, (levels, n_paths); nan where it was not tried, or failed.
-        tried: whether it was, (levels, n_paths).
-        paths: of each learner, the first one first.
+        positions: the positions of ever more rows, by level.
+        costs: cost of an evaluation, relative to one on all rows, (levels, n_paths).
+        seconds: seconds of an evaluation, (levels, n_paths); nan where it was not tried, or failed.
+        tried: whether it was tried, (levels, n_paths).
+        paths: the paths of each learner, the first one first.
     """
 
     def __init__(self, queue: BudgetQueue, inputs: Inputs, deadline: float) -> None:
@@ -81,14 +81,14 @@ class Trial:
         self.paths = [mine[spread(len(mine))] for mine in each]
 
     def run(self) -> Iterator[Outcome]:
-        """Evaluate paths of each learner, in an equal share of the time."""
+        """Evaluate paths of each learner, each in an equal share of the time."""
         for left, paths in zip(range(len(self.paths), 0, -1), self.paths, strict=True):
             yield from self.climb(paths, monotonic() + (self.deadline - monotonic()) / left)
 
     def expect(self, paths: Index, level: int) -> Values:
         """Return the seconds expected of an evaluation by each path of a learner, (n_paths,).
 
-        They grow with the level as those of the first path, else as costs; what was not tried is like it.
+        They grow with the level as the first path's do, or else as costs; untried paths are like the first.
         """
         pace, costs = self.seconds[:, paths[0]], self.costs[:, paths[0]]
         growth, known = np.ones(len(pace)), np.flatnonzero(np.isfinite(pace))
@@ -115,8 +115,8 @@ class Trial:
     def climb(self, paths: Index, until: float) -> Iterator[Outcome]:
         """Evaluate paths of a learner on ever more rows.
 
-        The first climbs as far as a few more could follow in time, and the others do on as many rows as all
-        of them can in the time that is left. All are tried on the fewest rows before that if this takes
+        The first climbs as far as a few more could follow in time; the others then use as many rows as all
+        of them can in the time left. All are tried on the fewest rows before that if this takes
         little of the time, lest one of them takes far longer than the others.
         """
         first, *rest = paths.tolist()
@@ -142,7 +142,7 @@ class Trial:
                     yield self.evaluate(path, level)
 
     def evaluate(self, path: int, level: int) -> Outcome:
-        """Evaluate a path, and keep its time unless it failed: on so few rows it may have to."""
+        """Evaluate a path, and keep its time unless it failed: on so few rows a failure may be inevitable."""
         unit = Unit(Stage.SELECT, self.positions[level], 0, ((path, int(self.lengths[path])),))
         (outcome,) = evaluate_apart([unit], self.inputs)
         self.tried[level, path] = True
@@ -151,10 +151,10 @@ class Trial:
         return outcome
 
     def measure_rounds(self) -> RoundSeconds:
-        """Return what rounds take: the later, the fewer and better the settings.
+        """Return what rounds take: the later they are, the fewer and better their settings.
 
-        Which are better is taken from the largest part on which all paths of a learner were tried; if there
-        is none, they are taken to be alike.
+        Which are better is judged on the largest part on which all paths of a learner were tried; if there
+        is none, they are assumed to be alike.
         """
         problem, search, exists = self.queue.problem, self.queue.search, self.queue.exists
         each, values, alike = np.zeros(len(exists)), np.full(exists.shape, np.inf), False
@@ -168,7 +168,7 @@ class Trial:
         if alike:
             each[:] = each @ self.lengths / self.lengths.sum()
         at = np.nonzero(exists)
-        best = at[0][np.argsort(values[at], kind="stable")]  # the path of each setting, the best first
+        best = at[0][np.argsort(values[at], kind="stable")]  # the path of each setting, best first
         counts = count_kept(problem.n_settings, search.keep, search.survivors)
         larger = problem.mean_cost / problem.cost(Stage.SELECT, problem.screened)
         later = each * larger[problem.learner_of_paths]  # in all fold sizes
@@ -184,19 +184,19 @@ class Trial:
 
 
 def spread(n: int) -> Index:
-    """Return 0 .. n-1 in an order of which every prefix covers the range."""
+    """Return 0 .. n-1 in an order in which every prefix covers the range."""
     return np.argsort(np.arange(n) * GOLDEN_RATIO % 1.0)
 
 
 TRIAL_SECONDS = 2.0
 WORKERS = (1, 8, 64, 512)
 MAX_TRIAL_EVALUATIONS = 500_000
-MAX_CLAIMS = 6  # that are told, those of the rarest classes first
+MAX_CLAIMS = 6  # that are shown, those of the rarest classes first
 MAX_SIZES, MAX_VALUES, MAX_SPLITS = 48, 12, 20
 RAY_SECONDS = 5.0
-FEW_FOLDS, FEW_SPLITS = (3, 5, 10), 5  # a race that is quick on many rows
+FEW_FOLDS, FEW_SPLITS = (3, 5, 10), 5  # a race that is quick even on many rows
 MIN_SECONDS = 0.05
-TRIAL_SHARE = 0.02  # of the time that a run may take, for a trial that turns this time into an effort
+TRIAL_SHARE = 0.02  # of a run's time, for a trial that turns the time into an effort
 PLANNED_SHARE = 0.85  # share of a budget that is planned: later fits may take longer than those of the trial
 
 
@@ -206,12 +206,12 @@ class Estimate:
 
     seconds: float  # seconds of work expected to be left for one worker, drops taken into account
     rates: Rates  # seconds per unit of an evaluation's relative cost
-    outcomes: tuple[Outcome, ...]  # of the trial, whose records the run does not need to recompute
+    outcomes: tuple[Outcome, ...]  # of the trial; the run need not recompute their records
     inputs: Inputs  # inputs of the evaluations
     rounds: RoundSeconds | None = None  # what a search within a budget takes; None for a race
 
     def expect_selection(self, problem: Problem) -> float:
-        """Return the seconds that all evaluations of a problem, of which this one is a part, would take."""
+        """Return the seconds that all evaluations of a problem, of which this is a part, would take."""
         if self.rounds is not None:
             return float(self.rounds.seconds[-1])
         costs = [problem.compute_cost(size.n_train) * size.n_splits for size in problem.sizes]
@@ -232,7 +232,7 @@ class Estimate:
         return seconds / (PLANNED_SHARE * workers)
 
     def fit_effort(self, seconds: float, workers: int) -> int:
-        """Return the effort of a search that is planned to take a wall time, from 1 to everything."""
+        """Return the effort of a search that is planned to take this wall time, from 1 to everything."""
         every = self.inputs.problem.n_evaluations
         if self.expect_rounds(every, workers) <= seconds:
             return every
@@ -245,15 +245,15 @@ class Plan:
 
     Attributes:
         evaluations: evaluations of the selection.
-        splits: splits of the data they belong to.
+        splits: splits of the data that they belong to.
         sizes: distinct fold sizes.
         bytes_per_worker: memory a worker needs for the largest split.
         seconds_at_most: seconds for one worker if nothing were dropped.
         seconds_by_workers: expected seconds by number of workers; 1 means a single process without Ray.
-        claims: the rows that each claim needs, and how many there will be.
+        claims: the rows that each claim needs, and how many it will have.
         effort: that of a search within a budget; None for a race.
         seconds_by_effort: expected seconds on one worker with less and more effort; empty for a race, which
-            an effort that pays for everything is.
+            a search becomes if its effort pays for everything.
         few_folds: expected seconds on one worker of a race over ``FEW_FOLDS`` with ``FEW_SPLITS`` splits.
     """
 
@@ -280,7 +280,7 @@ class Plan:
 
     @property
     def costs(self) -> dict[str, str]:
-        """What it takes, in words, by name; numbers of workers are aligned."""
+        """What the study takes, in words, by name; numbers of workers are aligned."""
         return {
             "memory": f"about {self.bytes_per_worker >> 20:,} MiB per worker",
             "at most": f"{duration(self.seconds_at_most)} on one worker, if no candidate were dropped",
@@ -302,15 +302,15 @@ class Plan:
 
 
 def estimate(problem: Problem, limit: float = 0.0, fit_timeout: float | None = None) -> Estimate:
-    """Compute for about two seconds, and forecast the rest from what they measure.
+    """Compute for about two seconds, and forecast the rest from what is measured.
 
     The first split is evaluated path by path, so that even on many rows the trial can end after any path; but
-    that of a race tries a path of every learner.
+    a race's trial tries a path of every learner.
 
     Args:
         problem: what is to be computed.
         limit: seconds that the whole run may take; the trial takes a fiftieth of them if that is longer.
-        fit_timeout: seconds that a fit may take; None for any.
+        fit_timeout: seconds that a fit may take; None for no limit.
     """
     inputs, queue = share(problem)._replace(fit_timeout=fit_timeout), make_queue(problem)
     warm_up(inputs)
@@ -394,7 +394,7 @@ def plan_problem(problem: Problem, workers: Sequence[int] = WORKERS) -> Plan:
 
 
 def thin_problem(problem: Problem) -> Problem:
-    """Return the problem if it is small enough for a trial, else one with some of its values left out."""
+    """Return the problem if it is small enough for a trial, else one without some of its values."""
     if problem.n_evaluations <= MAX_TRIAL_EVALUATIONS or problem.budget is not None:
         return problem
     study, sizes = problem.study, problem.sizes
@@ -415,7 +415,7 @@ def estimate_wall_seconds(work: float, workers: int) -> float:
 def _seconds_of_refits(problem: Problem, rates: Rates) -> float:
     """Return the seconds of refitting the winner, and of all evaluations on the estimate sets if exhaustive.
 
-    Of several learners the winner is taken to be the one that takes longest.
+    With several learners, the winner is assumed to be the one that takes longest.
     """
     longest = [max(learner.space.lengths) for learner in problem.learners.values()]
     refits = problem.sizes[0].n_splits * np.array(longest) * problem.cost(Stage.REFIT, 0)
@@ -441,7 +441,7 @@ def _try_units(queue: Queue, inputs: Inputs, deadline: float) -> Iterator[Outcom
 
 
 def _singly(unit: Unit, problem: Problem) -> Iterator[Unit]:
-    """Generate each path as a unit, in an order in which every prefix covers the range of paths.
+    """Yield each path as a unit, in an order in which every prefix covers the range of paths.
 
     One path of every learner comes first.
     """
@@ -453,10 +453,10 @@ def _singly(unit: Unit, problem: Problem) -> Iterator[Unit]:
 
 
 def describe_rare_classes(task: Task, held: int) -> list[str]:
-    """Return a sentence about classes that are in one row or group, and one about those that are in few.
+    """Return a sentence about classes in a single row or group, and one about those in few.
 
-    All of it depends on how many rows, or groups, each class has, and on nothing that is drawn: what is
-    advised after a draw because of what it gave would be another draw.
+    All of it depends only on how many rows, or groups, each class has, and on nothing that is drawn: advice
+    given after a draw, because of what it gave, would amount to another draw.
 
     Args:
         task: all rows.

@@ -10,7 +10,7 @@ from ckcv_ray.engine.queue import Batch, Listener, Supply
 from ckcv_ray.records.record import Outcome
 
 LISTEN_SECONDS = 0.1
-LISTEN_SHARE = 0.02  # of the time, at most: progress looks at each of maybe millions of evaluations
+LISTEN_SHARE = 0.02  # of the time, at most: progress looks at every one of maybe millions of evaluations
 
 Stop = Callable[[], bool]
 
@@ -21,9 +21,9 @@ class Backend(Protocol):
     name: str
     workers: int  # number of batches evaluated at once
     window: int  # number of batches to keep it supplied with
-    fit_timeout: float | None  # seconds that a fit may take; None for any
-    least_seconds: float  # length of a batch below which dispatching it costs more than it is worth
-    listener: Listener | None  # its own callback for progress, called like the ``listen`` of ``run``
+    fit_timeout: float | None  # seconds that a fit may take; None for no limit
+    least_seconds: float  # length of a batch below which dispatching it is not worth the cost
+    listener: Listener | None  # its own progress callback, called like the ``listen`` of ``run``
 
     def start(self, inputs: Inputs) -> None:
         """Share the inputs with every worker."""
@@ -32,7 +32,7 @@ class Backend(Protocol):
         """Submit a batch."""
 
     def in_flight(self) -> int:
-        """Return the number of batches submitted and not returned."""
+        """Return the number of batches submitted but not returned."""
 
     def wait(self) -> Sequence[Outcome]:
         """Wait a short time for a batch to finish; return the outcomes available."""

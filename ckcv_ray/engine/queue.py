@@ -1,11 +1,11 @@
-"""Queues: what to compute next, and what follows from what came back; ``FullQueue`` is that of a procedure.
+"""Queues: what to compute next, and what follows from what came back; ``FullQueue`` is a procedure's.
 
 A queue adds the outcomes of its batches in any order. How long a batch lasts follows from the time that
-earlier ones took, which every queue measures in the same way; which units are left, each says for itself.
+earlier ones took, which every queue measures in the same way; each queue says itself which units are left.
 
-Of a procedure inner splits come first, at every setting; when all of them are known, what is selected is
-scored on the outer splits. Without a selection there are only the latter, at every setting, and then with
-permuted targets.
+In a procedure, inner splits come first, at every setting; when all of them are known, what is selected is
+scored on the outer splits. Without a selection there are only the latter, at every setting, and then once
+more with permuted targets.
 """
 
 from abc import ABC, abstractmethod
@@ -39,7 +39,7 @@ class Progress(NamedTuple):
         left: expected seconds of work left for one worker; 0 once decided, inf if not yet known.
         best: the best complete candidate so far and its l_ms, or None.
         workers: number of processes that share the work left.
-        stage: what the run is at, such as "searching", or "refitting 20 models".
+        stage: what the run is doing, such as "searching", or "refitting 20 models".
     """
 
     planned: int
@@ -61,23 +61,23 @@ Listener = Callable[[Progress], None]
 BATCH_SECONDS = 1.0
 BATCHES_LEFT = 50
 MAX_DIVIDED_SPLITS = 16  # up to which the paths of a split are separate units
-OWN_SECONDS = 0.0015  # of driver and recorder for a batch, as jobs/benchmarks/simulate.py measures them
+OWN_SECONDS = 0.0015  # of driver and recorder per batch, as jobs/benchmarks/simulate.py measures them
 
 
 class Batch(NamedTuple):
     """Units that are evaluated together."""
 
     units: tuple[Unit, ...] = ()  # in the order in which to evaluate them; none if there is nothing to do now
-    seconds: float = inf  # after which no other unit is begun; those left come back with the outcome
+    seconds: float = inf  # after which no further unit is begun; those left come back with the outcome
     lost: int = 0  # how many times the batch was lost
 
 
 def choose_batch_seconds(left: float, workers: int, least: float, waiting: float = inf) -> float:
     """Return how long a batch should last.
 
-    The smaller of one second and a fiftieth of what is left, but at least ``shortest``. Among several workers
-    never more than half of what is left for each, nor its share of what is in no batch yet: one of them would
-    compute it while the others wait.
+    The smaller of one second and a fiftieth of what is left, but at least ``shortest``. With several workers,
+    it is at most half of what is left for each, and at most a worker's share of what is in no batch yet: one
+    of them would otherwise compute it while the others wait.
 
     Args:
         left: seconds of work left for one worker.
@@ -91,7 +91,7 @@ def choose_batch_seconds(left: float, workers: int, least: float, waiting: float
 
 
 def shortest(workers: int, least: float) -> float:
-    """Return ``least``, or the time that a batch for each of the workers takes the driver if longer."""
+    """Return ``least``, or if longer the time that a batch for each worker takes the driver."""
     return max(least, workers * OWN_SECONDS)
 
 
@@ -113,15 +113,15 @@ class Rates:
         self._old_seconds, self._old_cost = np.zeros(n_learners), np.zeros(n_learners)
 
     def forget(self) -> None:
-        """Have what was measured so far count a tenth in ``per_cost``: what follows may be unlike it."""
+        """Reduce the weight of earlier measurements in ``per_cost`` to a tenth: what follows may differ."""
         self._old_seconds, self._old_cost = 0.9 * self.seconds, 0.9 * self.cost
 
     def add(self, seconds: float, cost: Values, by_learner: Sequence[float] = ()) -> None:
         """Add the measurement of a batch.
 
         Args:
-            seconds: that the batch took; divided among learners like ``by_learner``.
-            cost: of what was computed for each learner, (n_learners,); a learner without any is left out.
+            seconds: seconds of the batch; divided among learners like ``by_learner``.
+            cost: cost of what was computed for each learner, (n_learners,); learners without any are left out.
             by_learner: seconds measured for each learner; empty to divide by cost.
         """
         weights = np.where(cost > 0, by_learner if sum(by_learner) > 0 else cost, 0.0)
@@ -180,14 +180,14 @@ class Queue(Supply):
     """A supply that keeps what it needs to know in memory.
 
     Args:
-        problem: what the units are of.
-        units: those that are known before the first of them is computed.
+        problem: the problem that the units belong to.
+        units: those known before the first of them is computed.
 
     Attributes:
         ledger: the records.
         rates: measured seconds per unit of cost.
         fits: models fitted in the outcomes added.
-        workers: those among which the work is divided.
+        workers: number of workers that share the work.
     """
 
     def __init__(self, problem: Problem, units: Iterable[Unit] = ()) -> None:
@@ -213,14 +213,14 @@ class Queue(Supply):
         return new
 
     def failures(self) -> list[Failure]:
-        """Return the paths that failed, without those that were computed later."""
+        """Return the paths that failed, except those that were computed later."""
         return list(self.ledger.failed.values())
 
     def count_cost(self, outcome: Outcome) -> Costs:
         """Return the cost of an outcome for each learner, (n_learners,).
 
-        Of several learners one may always fail. Its rate would stay unknown, and with it the time left, which
-        others make known: so what failed counts as well.
+        One of several learners may always fail. Its rate would stay unknown, and with it the time left, while
+        others' are known: so what failed counts as well.
         """
         records, cost = outcome.records, np.zeros(len(self.problem.learners))
         stages, cost_of = (Stage.SELECT, Stage.ESTIMATE), self.problem.cost_of_fits
@@ -231,14 +231,14 @@ class Queue(Supply):
         return cost
 
     def begin(self, units: Iterable[Unit]) -> None:
-        """Begin with units that are known, after all earlier ones."""
+        """Append units that are known, after all earlier ones."""
         self._wait(list(units))
         self._end = self.rates.cost + self._waiting_cost
 
     def plan(self, workers: int, least: float = 0.0) -> Batch:
         """Return the next batch of the known units, in their order.
 
-        As long as it is not known how long a fit takes, each worker gets its share of all units, and gives
+        While it is unknown how long a fit takes, each worker gets its share of all units, and gives
         back what it has not begun after the least seconds of a batch.
         """
         self.workers = workers
@@ -255,8 +255,8 @@ class Queue(Supply):
     def fill(self, units: Iterator[Unit], seconds: float) -> Batch:
         """Take units for about ``seconds``, at least one if there is any.
 
-        One more that is as long as the last would be further from it: among many workers those whose last
-        batch is too long by most of a unit keep all others waiting.
+        One more as long as the last would miss it by more: with many workers, those whose last
+        batch is too long by most of a unit keep all the others waiting.
         """
         batch, expected = list[Unit](), 0.0
         for unit in units:
@@ -278,20 +278,20 @@ class Queue(Supply):
 
     @property
     def _waiting_cost(self) -> Costs:
-        """Cost of what waits for each learner, (n_learners,); exactly zero if there is nothing."""
+        """Cost for each learner of what waits, (n_learners,); exactly zero if there is nothing."""
         return self._waiting[0][1] if self._waiting else np.zeros(len(self.rates.cost))
 
 
 class Scores(NamedTuple):
-    """What a study without a certification computes; totals are nan where there are none."""
+    """What a study without a certification computes; totals are nan where missing."""
 
     totals: Values  # on the outer splits, (n_splits, n_paths, n_steps, n_totals)
-    known: Mask  # whether there are, (n_splits, n_paths, n_steps)
+    known: Mask  # whether there are totals, (n_splits, n_paths, n_steps)
     chosen: Index | None  # path and step selected for each split and learner, (n_splits, n_learners, 2)
     inner: Values | None  # on splits inside training sets, (n_inner, n_paths, n_steps, n_totals)
     permuted: Values | None  # with permuted targets, (n_permutations, n_splits, n_paths, n_steps, n_totals)
-    failures: tuple[Failure, ...]  # what failed, and was not computed later
-    row_values: Mapping[str, Values] | None = None  # by score each row's at each entry, (rows, entries)
+    failures: tuple[Failure, ...]  # what failed and was not computed later
+    row_values: Mapping[str, Values] | None = None  # values of rows at entries by score, (rows, entries)
 
     @property
     def n_splits(self) -> int:
@@ -326,7 +326,7 @@ class FullQueue(Queue):
         return inf if self._phase is None else super().expect_left()
 
     def complete(self) -> bool:
-        """Return whether everything is computed, or failed."""
+        """Return whether everything is computed or has failed."""
         return all(self._complete(size) for size in reversed(range(len(self.problem.sizes))))
 
     def progress(self) -> Progress:
@@ -339,7 +339,7 @@ class FullQueue(Queue):
         return Progress(*counts, spent, self.expect_left(), None, self.workers, "scoring")
 
     def scores(self) -> Scores:
-        """Return the scores, once all are known or failed."""
+        """Return the scores, once all are known or have failed."""
         totals, known, permuted = self.totals(OUTER), self.ledger.known(OUTER), None
         chosen, inner = (self.chosen, self.totals(INNER)) if self._selects else (None, None)
         if n := self.problem.procedure.permutations:

@@ -4,8 +4,8 @@ Plain classes without files. Adding is idempotent: a duplicate of a record is ig
 under the same key stops the run.
 
 Within a budget there are rounds with ever fewer candidates, and a race among the last. What a round computes
-is a function of the study and of the complete results of earlier rounds; records of anything else, such as
-those of an earlier search with less effort, save computing it again and decide nothing. So the answer is the
+is a function of the study and of the complete results of earlier rounds; other records, such as those of an
+earlier search with less effort, save computing them again but decide nothing. So the answer is the
 same for any number of workers, any order of arrival and after any crash.
 """
 
@@ -29,11 +29,11 @@ from ckcv_ray.validation import Index, Mask, Values
 FORECAST_SECONDS = 0.5
 LEADERLESS_SHARE = 0.5
 ANCHOR_SPLITS = 1 / 5  # share of the splits in the round that compares fold sizes
-UNITS_PER_ROUND = 32  # about as many parts as a round is divided into, to keep several workers busy
+UNITS_PER_ROUND = 32  # a round is divided into about as many parts, to keep several workers busy
 
 
 class RaceQueue(Queue):
-    """Records of one run, what follows from them, and what is left to compute.
+    """The records of one run, what follows from them, and what is left to compute.
 
     Args:
         problem: the problem to solve.
@@ -50,7 +50,7 @@ class RaceQueue(Queue):
     def plan(self, workers: int, least: float = 0.0) -> Batch:
         """Return the next batch of units; empty if none is available now, or none is left.
 
-        As long as no complete candidate leads, batches are shorter than ``choose_batch_seconds`` says, since
+        While no complete candidate leads, batches are shorter than ``choose_batch_seconds`` says, since
         each result may then change what is worth computing.
         """
         self.workers = workers
@@ -122,7 +122,7 @@ class RaceQueue(Queue):
         return self.is_decided() and next(self._estimate_units(), None) is None
 
     def _estimate_units(self) -> Iterator[Unit]:
-        """Generate a unit for each split with estimates neither held nor failed, if exhaustive."""
+        """Yield a unit for each split with estimates neither held nor failed, if exhaustive."""
         if not self.problem.study.search.exhaustive:
             return
         every = tuple(enumerate(self.problem.learner.space.lengths))
@@ -151,12 +151,12 @@ class BudgetQueue(RaceQueue):
 
     Attributes:
         rounds: what each round computes, the current one last.
-        over: number of rounds that are over, but for those that are repeated on a larger part of the rows.
-        left: effort that rounds to come may cost, in evaluations on all rows.
+        over: number of rounds that are over, except those repeated on a larger part of the rows.
+        left: effort that later rounds may cost, in evaluations on all rows.
         racing: whether the last round has begun.
         settings: in the fold size at which settings are compared, the value of each in the last round,
-            (n_paths, n_steps); inf for those that do not take part any more.
-        judged: as ``settings``, but of those the value in the last round in which they took part.
+            (n_paths, n_steps); inf for those that no longer take part.
+        judged: as ``settings``, but for those the value in the last round in which they took part.
     """
 
     def __init__(self, problem: Problem) -> None:
@@ -166,7 +166,7 @@ class BudgetQueue(RaceQueue):
         self.counts = schedule.count_kept(problem.n_settings, self.search.keep, self.search.survivors)
         self.rounds: list[Round] = []
         self.over = 0
-        self.order = problem.learner_of_paths  # numbers by which equal candidates are ordered first, by path
+        self.order = problem.learner_of_paths  # numbers that order equal candidates first, by path
         self.left = float(self.search.effort or 0)
         self.racing = False
         self.exists: Mask = self.selection.sizes[0].values[0] != ABSENT
@@ -188,7 +188,7 @@ class BudgetQueue(RaceQueue):
         """Enter values and failures into the selection, and begin the rounds that follow."""
         self.exclude(lost)
         if self.racing:
-            raced = range(len(self.problem.sizes))  # records of screens may arrive again, or late
+            raced = range(len(self.problem.sizes))  # records of screens may arrive twice, or late
             for estimate, size, _ in divide_records(outcome.records):
                 if not estimate and size in raced:
                     self.enter(size)
@@ -215,7 +215,7 @@ class BudgetQueue(RaceQueue):
         return Queue.expect_left(self) + self.rates.seconds_for(self.left * self.problem.mean_cost * shares)
 
     def progress(self) -> Progress:
-        """Return the progress of the run, in evaluations that rounds want, of which the last drops some."""
+        """Return the progress of the run, in evaluations that rounds want; the last round drops some."""
         wanted = [self.is_wanted(position) for position in range(len(self.wanted))]
 
         def count(failures: list[Failure]) -> int:
@@ -235,9 +235,9 @@ class BudgetQueue(RaceQueue):
         return np.asarray(steps < self.wanted[position][..., None]) & self.exists
 
     def begin_round(self, following: Round) -> None:
-        """Begin a round: its effort is taken from what is left, and what has no record is to be computed."""
+        """Begin a round: its effort is taken from what is left, and what has no record will be computed."""
         self.rounds.append(following)
-        self.rates.forget()  # settings that go on may cost a hundredth of those that do not
+        self.rates.forget()  # settings that go on may cost a hundredth of the others
         for position, (lengths, n_splits) in following.items():
             here = self.wanted[position][:n_splits]
             self.left -= self.weigh(position, np.maximum(lengths - here, 0).sum(axis=0))
@@ -246,7 +246,7 @@ class BudgetQueue(RaceQueue):
             self.begin(self.list_missing())
 
     def list_missing(self) -> Iterator[Unit]:
-        """Generate the units of the current round that are neither held nor failed."""
+        """Yield the units of the current round that are neither held nor failed."""
         splits = sum(n_splits for _, n_splits in self.rounds[-1].values())
         for position, (lengths, n_splits) in self.rounds[-1].items():
             done = self.ledger.done(position)
@@ -262,10 +262,10 @@ class BudgetQueue(RaceQueue):
                         yield Unit(Stage.SELECT, position, split, paths)
 
     def conclude_round(self) -> None:
-        """Begin the next round, given that the current one is complete.
+        """Begin the next round, once the current one is complete.
 
-        A round that compares settings on a part of the rows on which one of them fails is repeated on a
-        larger part: what needs more rows than a part has may be the best on all of them.
+        A round that compares settings on a part of the rows is repeated on a larger part if one of them fails
+        there: what needs more rows than a part has may be the best on all of them.
         """
         if self.over < len(self.counts):
             if next(iter(self.rounds[-1])) not in self.list_parts():
@@ -284,20 +284,20 @@ class BudgetQueue(RaceQueue):
     def list_parts(self) -> tuple[int, ...]:
         """Return the positions at which settings can be compared, all rows of a split first.
 
-        Of its parts those on which no setting failed that takes part.
+        Of its parts, only those on which no setting that takes part failed.
         """
         positions = self.problem.screen_positions
         too_small = {
             failure.size
             for failure in super().failures()
             if not failure.estimate
-            and failure.first < self.wanted[failure.size][failure.split, failure.path]  # not of a trial alone
+            and failure.first < self.wanted[failure.size][failure.split, failure.path]  # not only in a trial
             and np.isfinite(self.settings[failure.path, failure.first : failure.stop]).any()
         }
         return tuple(at for at in positions if at < len(self.problem.sizes) or at not in too_small)
 
     def failures(self) -> list[Failure]:
-        """Return the paths that failed, but for those on parts of the rows, which exclude nothing."""
+        """Return the paths that failed, except those on parts of the rows, which exclude nothing."""
         return [failure for failure in super().failures() if failure.size < len(self.problem.sizes)]
 
     def begin_race(self, last: Round) -> None:
@@ -316,7 +316,7 @@ class BudgetQueue(RaceQueue):
     def plan_screen(self) -> Round:
         """Return the round that compares the best settings so far, at one fold size.
 
-        It has as many splits as its share of the effort allows, of the largest screen that allows enough.
+        It takes as many splits as its share of the effort allows, on the largest screen that allows enough.
         """
         lengths = schedule.keep_best(self.settings, self.counts[self.over], self.order)
         share, positions = self.share_effort(), self.list_parts()
@@ -349,9 +349,9 @@ class BudgetQueue(RaceQueue):
         return {j: (lengths, max(1, round(part * sizes[j].n_splits))) for j in anchors}
 
     def plan_race(self) -> Round:
-        """Return the round that computes what looks best at any fold size, on all splits.
+        """Return the round that computes, on all splits, what looks best at any fold size.
 
-        After all that takes part come the settings that were left out earlier, as they looked then.
+        After all that take part come the settings that were left out earlier, as they looked then.
         """
         problem = self.problem
         n_splits = [size.n_splits for size in problem.sizes]
@@ -371,12 +371,12 @@ class BudgetQueue(RaceQueue):
         return self.left * weights[self.over] / sum(weights[self.over :])
 
     def weigh(self, position: int, lengths: Lengths) -> float:
-        """Return the effort of the first steps of paths on one split: evaluations, fewer if on fewer rows."""
+        """Return the effort of the first steps of paths on one split: evaluations, fewer on fewer rows."""
         evaluations = np.bincount(self.order, lengths, len(self.problem.learners))
         return float(evaluations @ self.problem.weigh(position))
 
     def judge_settings(self) -> Values:
-        """Return the mean value of each setting in the current round, at the fold size of all of them."""
+        """Return the mean value of each setting in the current round, at the fold size that all share."""
         ((position, (lengths, n_splits)),) = self.rounds[-1].items()
         values = self.compute_values(position)[:n_splits]
         here = (np.arange(values.shape[2]) < lengths[:, None]) & self.exists & (values >= 0).all(axis=0)

@@ -70,7 +70,7 @@ MAX_ATTEMPTS = 3
 def replacements(batch: Batch, split: bool = False) -> list[Batch]:
     """Return the batches to send instead of a lost one; none if a single path was lost too many times.
 
-    ``split``: to send its halves at once; each attempt of a batch with a fit that never ends takes its time.
+    ``split``: send its halves at once: each attempt at a batch with a fit that never ends takes its time.
     """
     parts = halves(batch.units)
     if batch.lost + 1 < MAX_ATTEMPTS and not (split and parts):
@@ -91,9 +91,9 @@ def halves(units: tuple[Unit, ...]) -> list[tuple[Unit, ...]]:
 
 POLL_SECONDS = 5.0
 WAIT_SECONDS = 0.5
-MAX_DEATHS = 5  # recorders in a row that may die within one call
+MAX_DEATHS = 5  # recorders that may die in a row within one call
 IN_FLIGHT = 2
-MAX_CONCURRENT_STUDIES = 3  # of ``run_many``
+MAX_CONCURRENT_STUDIES = 3  # in ``run_many``
 
 
 @ray.remote(max_retries=0)
@@ -103,7 +103,7 @@ def _evaluate(units: tuple[Unit, ...], seconds: float, inputs: list[Any]) -> Out
 
 @lru_cache(maxsize=MAX_CONCURRENT_STUDIES)
 def _load_inputs(reference: Any) -> Inputs:
-    """Return the inputs of a study, unpickled once by each worker: with them it keeps what is derived."""
+    """Return the inputs of a study, unpickled once by each worker, which keeps with them what is derived."""
     return cast(Inputs, ray.get(reference))
 
 
@@ -119,7 +119,7 @@ class RayBackend:
 
     Args:
         workers: number of batches evaluated at once; None for one per CPU.
-        fit_timeout: seconds that one fit may take; None for any time.
+        fit_timeout: seconds that one fit may take; None for no limit.
     """
 
     name = "ray"
@@ -148,17 +148,17 @@ class RayBackend:
         self._pending[self._task.remote(batch.units, batch.seconds, [self._inputs])] = batch
 
     def in_flight(self) -> int:
-        """Return the number of batches submitted and not returned."""
+        """Return the number of batches submitted but not returned."""
         return len(self._pending)
 
     def wait(self) -> list[Outcome]:
         """Wait a short time for a batch to finish; return the outcomes available."""
         if monotonic() - self._looked > POLL_SECONDS:
-            with suppress(InputError):  # the nodes with enough memory are gone, and may come back
+            with suppress(InputError):  # nodes with enough memory are gone, but may come back
                 self._count_workers()
         pending = list(self._pending)
         done, _ = ray.wait(pending, num_returns=1, timeout=WAIT_SECONDS, fetch_local=False)
-        if done:  # then all that are: a call looks at every pending batch, however many are done
+        if done:  # then all that are done: a call looks at every pending batch anyway
             done, _ = ray.wait(pending, num_returns=len(pending), timeout=0, fetch_local=False)
         outcomes: list[Outcome] = []
         for reference in done:
@@ -169,7 +169,7 @@ class RayBackend:
     def close(self) -> None:
         """Forget all running tasks; they end with the connection at the latest.
 
-        They are not cancelled: Ray 2.60 ends this process if a task completes while it is being cancelled
+        They are not cancelled: Ray 2.60 ends this process if a task completes while being cancelled
         ("Tried to complete task that was not pending").
         """
         self._pending = {}
@@ -211,9 +211,9 @@ def remote_recorder(problem: Problem, out: FolderPath | None) -> Recorder[Any]:
 
 
 class _Remote:
-    """Proxy of a recorder actor: its methods, called synchronously, with their own exceptions.
+    """Proxy of a recorder actor: its methods, called synchronously, raising their own exceptions.
 
-    An actor that died is replaced by a new one, which is opened, and the call is repeated: the methods of a
+    A dead actor is replaced by a new one, which is opened, and the call is repeated: the methods of a
     recorder may be called twice.
     """
 
@@ -249,14 +249,14 @@ class _Remote:
 
 
 PACKAGE = Path(__file__).resolve().parents[1]
-TOKENS = ("RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH")  # of a user
+TOKENS = ("RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH")  # given by a user
 
 
 @contextmanager
 def connect(workers: int | None, address: str) -> Iterator[None]:
     """Connect to Ray for several backends; a Ray instance started here is shut down at the end.
 
-    A local Ray has a token of its own, in the environment of its processes: the file that Ray would make can
+    A local Ray has its own token, in the environment of its processes: the file that Ray would make can
     be read by everybody.
     """
     if ray.is_initialized():
@@ -283,7 +283,7 @@ def _connect(workers: int | None, address: str) -> None:
     options: dict[str, Any] = {"address": address, "log_to_driver": False, "logging_level": "ERROR"}
     os.environ.setdefault("RAY_task_oom_retries", "0")  # this backend retries, with a limit
     if address == "local":
-        # under "uv run" Ray would pack the folder it is in, and change the environment of its workers
+        # under "uv run", Ray would pack the current folder, and change its workers' environment
         ray_constants.RAY_ENABLE_UV_RUN_RUNTIME_ENV = False
         options |= {"num_cpus": workers, "include_dashboard": False, "_node_ip_address": "127.0.0.1"}
         if "RAY_AUTH_MODE" not in os.environ:

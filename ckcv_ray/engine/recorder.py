@@ -37,15 +37,15 @@ RunQueue = TypeVar("RunQueue", bound=RaceQueue | FullQueue)
 
 
 class Decision(NamedTuple):
-    """Result of the selection, returned in one call since the recorder may die before the next."""
+    """Result of the selection, returned in one call since the recorder may die before the next call."""
 
     winner: Leader | None  # position of the winner; None if no candidate could be completed
     leaders: list[Leader]  # the winner and the leader of each reported fold size, without duplicates
-    reason: str  # description of the first failure, for the case that there is no winner
+    reason: str  # description of the first failure, in case there is no winner
 
 
 class Conclusion(NamedTuple):
-    """Result of the records, returned in one call."""
+    """What the records amount to, returned in one call."""
 
     candidates: pa.Table  # table with the state of each candidate
     metadata: Metadata  # cost of the run over all its sessions, and its failures
@@ -53,7 +53,7 @@ class Conclusion(NamedTuple):
 
 
 class Recorder(Supply, Generic[RunQueue]):
-    """Records of one run, in its queue and in its folder.
+    """The records of one run, in its queue and in its folder.
 
     Args:
         problem: decides the queue, which says what to compute, and keeps the records.
@@ -63,7 +63,7 @@ class Recorder(Supply, Generic[RunQueue]):
     def __init__(self, problem: Problem, out: FolderPath | None = None) -> None:
         self.problem = problem
         self.queue: RunQueue = make_queue(problem)
-        register_instance(problem.asked.learner)  # else an actor could not read the folder's study
+        register_instance(problem.asked.learner)  # otherwise an actor could not read the folder's study
         self.folder = RunFolder(out) if out is not None else None
         self._log = Log(self.folder.files, self.problem) if self.folder else None
         self._unsaved: list[tuple[Records, tuple[Failure, ...]]] = []
@@ -72,7 +72,7 @@ class Recorder(Supply, Generic[RunQueue]):
         self._working, self._solving, self._peak = 0.0, 0.0, 0
         self._damaged: list[str] = []
         self._earlier_runs: Before | None = None
-        self._failed: list[Failure] = []  # before it began again
+        self._failed: list[Failure] = []  # from before it began again
         self._opened = self._concluded = False
 
     def open(self) -> None:
@@ -118,9 +118,9 @@ class Recorder(Supply, Generic[RunQueue]):
             self._before["seconds"] += outcome.seconds
 
     def begin_again(self: "Recorder[RaceQueue]") -> bool:
-        """Begin again with what was computed, so that what failed is tried once more, unless it is beaten.
+        """Begin again with what was computed, so that what failed is retried once, unless it is beaten.
 
-        Returns whether anything had failed. What follows from failures, such as the rounds of a budget, is
+        Return whether anything had failed. What follows from failures, such as the rounds of a budget, is
         forgotten with them.
         """
         self._failed = self.queue.failures()
@@ -145,7 +145,7 @@ class Recorder(Supply, Generic[RunQueue]):
     def conclude(
         self: "Recorder[RaceQueue]", refitted: Sequence[Leader], failed: Sequence[Leader]
     ) -> Conclusion | None:
-        """Write all records, and return their result.
+        """Write all records, and return what they amount to.
 
         None if work is left, since a recorder died with unsaved records.
 
@@ -190,7 +190,7 @@ class Recorder(Supply, Generic[RunQueue]):
     def write_end(self, execution: Mapping[str, object], results: Mapping[str, bytes]) -> bool:
         """Write results, execution and manifest, which finishes the run; return whether it was.
 
-        False if the log may not support them, since they were concluded by another recorder, which died.
+        False if the log may not support them, since another recorder, which died, concluded them.
         """
         if self._concluded and self.folder is not None:
             self.folder.reopen()
@@ -239,7 +239,7 @@ class Recorder(Supply, Generic[RunQueue]):
         try:
             if metadata := folder.execution():
                 self._before = {name: metadata[name] for name in COSTS}
-                self._earlier_runs = metadata.get("before")  # not runs that were finished since
+                self._earlier_runs = metadata.get("before")  # not runs finished since
         except StoreError:
             self._damaged.append(EXECUTION)
         assert self._log is not None
@@ -247,5 +247,5 @@ class Recorder(Supply, Generic[RunQueue]):
         for records, _ in self._log.read(self._damaged):  # failures are not loaded: they are retried
             self.queue.add(Outcome(records, (), ()))
             loaded += len(records)
-        self._before["fits"] = max(int(self._before["fits"]), loaded)  # one that was killed wrote no costs
+        self._before["fits"] = max(int(self._before["fits"]), loaded)  # a killed session wrote no costs
         self._damaged = list(dict.fromkeys(self._damaged))

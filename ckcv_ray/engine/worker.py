@@ -1,9 +1,9 @@
 """A worker process for fits that may crash, end their process or never return.
 
-Compiled code of an estimator may do any of these, and cannot be interrupted. So what is fitted by other
-packages than scikit-learn, or within a limit of time, is computed by ``python -m ckcv_ray.engine.worker``, to
-which functions and what they are applied to are sent by pickle. What it prints goes to standard error. It
-does not outlive this process: its pipe ends, and on Linux the kernel ends it, even inside compiled code.
+Compiled code of an estimator may do any of these, and cannot be interrupted. So what is fitted by packages
+other than scikit-learn, or within a time limit, is computed by ``python -m ckcv_ray.engine.worker``, which
+receives functions and their arguments by pickle. What it prints goes to standard error. It does not outlive
+this process: its pipe ends, and on Linux the kernel ends it, even inside compiled code.
 """
 
 import atexit
@@ -28,12 +28,12 @@ from ckcv_ray.errors import CKCVError, InputError, RunError
 from ckcv_ray.learners.base import Learner, end_forks
 from ckcv_ray.learners.sklearn.spec import HERE, list_foreign
 
-LOOK_SECONDS = 0.1  # between looks whether the worker lives
-END_SECONDS = 5.0  # that it has to end after its pipe has closed
-PR_SET_PDEATHSIG = 1  # of Linux
+LOOK_SECONDS = 0.1  # between checks that the worker is alive
+END_SECONDS = 5.0  # that it has to end once its pipe is closed
+PR_SET_PDEATHSIG = 1  # on Linux
 STDERR = 2
 Returned = TypeVar("Returned")
-_unpickle = pickle.loads  # of what this process or its worker has sent to the other
+_unpickle = pickle.loads  # only what this process and its worker send each other
 UNSENT = "the learner or a measure cannot be sent to a worker process"
 
 
@@ -42,7 +42,7 @@ class LostError(RunError):
 
 
 class Worker:
-    """A process that is started when it is first needed, and again when it has ended."""
+    """A process that is started when first needed, and again after it has ended."""
 
     _child: Popen[bytes] | None = None
     _connection: Connection
@@ -60,7 +60,7 @@ class Worker:
         Raises:
             InputError: something cannot be sent.
             LostError: the worker ended, or did not answer in time.
-            CKCVError: what the function raised; of another error a RunError with its traceback.
+            CKCVError: what the function raised; for any other error, a RunError with its traceback.
         """
         with self._lock:
             child = self._child = self._child or self._start()
@@ -72,7 +72,7 @@ class Worker:
             except CKCVError:
                 self._shared = None
                 raise
-            except BaseException:  # an interruption, while the worker computes
+            except BaseException:  # an interruption while the worker computes
                 _kill(child)
                 self._end(child)
                 raise
@@ -94,7 +94,7 @@ class Worker:
                 env={**os.environ, "PYTHONPATH": path},
                 pass_fds=[other.fileno()],
                 stdout=STDERR,
-                start_new_session=True,  # Ctrl-C is for this process, which decides what ends
+                start_new_session=True,  # Ctrl-C is for this process, which decides what to end
             ).result()
 
     def _ask(self, child: Popen[bytes], message: object, seconds: float) -> Any:
@@ -103,13 +103,13 @@ class Worker:
 
         try:
             content = cloudpickle.dumps(message)
-        except Exception as error:  # pickle raises errors of all kinds
+        except Exception as error:  # pickle may raise anything
             raise InputError(f"{UNSENT}: {error}") from None
         until = monotonic() + seconds
         try:
             self._connection.send_bytes(content)
             while not self._connection.poll(LOOK_SECONDS):
-                if child.poll() is not None:  # a process that it started may hold its end of the pipe
+                if child.poll() is not None:  # a process that it started may still hold its end of the pipe
                     raise EOFError
                 if monotonic() > until:
                     _kill(child)
@@ -136,7 +136,7 @@ class Worker:
 
 
 def _kill(child: Popen[bytes]) -> None:
-    """End a process, and what it has started."""
+    """End a process, and what it started."""
     with suppress(ProcessLookupError):
         os.killpg(child.pid, signal.SIGKILL)
 
@@ -145,7 +145,7 @@ _worker = Worker()
 
 
 def _leave() -> None:
-    """Leave the worker to the parent of this process, which was forked, and have one of its own."""
+    """Leave the worker to the parent from which this process was forked, and start afresh."""
     global _worker
     if _worker._child is not None:
         _worker._connection.close()
@@ -157,9 +157,9 @@ os.register_at_fork(after_in_child=_leave)
 
 
 def may_end_process(learner: Learner, fit_timeout: float | None) -> bool:
-    """Return whether the worker makes the fits of a learner: they may end their process, or are to, if late.
+    """Return whether the worker makes the fits of a learner: they may end their process, or have to if late.
 
-    It cannot make those of a class that no other process can import.
+    It cannot do so for a class that no other process can import.
     """
     foreign = list_foreign(learner.by_label.values())
     return HERE not in foreign and (fit_timeout is not None or bool(foreign))
@@ -189,10 +189,10 @@ def compute_apart(
 
 
 def serve(descriptor: int, parent: int) -> None:
-    """Answer the process with this number through a pipe until its other end is closed."""
+    """Answer the process with this number through a pipe until the other end is closed."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:  # it had ended before
+    if os.getppid() != parent:  # it has already ended
         return
     connection, shared = Connection(descriptor), None
     while True:
@@ -207,7 +207,7 @@ def serve(descriptor: int, parent: int) -> None:
                 answer = pickle.dumps(function(shared, *arguments))
         except CKCVError as error:
             answer = pickle.dumps(error)
-        except Exception:  # whatever an estimator raises
+        except Exception:  # an estimator may raise anything
             answer = pickle.dumps(RunError(traceback.format_exc()))
         connection.send_bytes(answer)
 
