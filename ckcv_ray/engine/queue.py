@@ -121,7 +121,7 @@ class Rates:
 
         Args:
             seconds: seconds of the batch; divided among learners like ``by_learner``.
-            cost: cost of what was computed for each learner, (n_learners,); learners without any are left out.
+            cost: cost of what was computed for each learner, (n_learners,); learners with none are left out.
             by_learner: seconds measured for each learner; empty to divide by cost.
         """
         weights = np.where(cost > 0, by_learner if sum(by_learner) > 0 else cost, 0.0)
