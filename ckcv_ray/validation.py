@@ -1,6 +1,6 @@
 """Checks of the arguments of public functions (types, numbers, lists, paths, arrays) and of JSON values.
 
-It also defines the kinds of arrays, and how values are compared.
+Kinds of arrays, and how values are compared, are defined here too.
 
 Every check of an argument raises an InputError that gives the argument's name, its value and what is allowed.
 """

@@ -7,7 +7,7 @@ Clopper-Pearson bound, the value of a split is
     balanced    the mean over the classes of U(x_c; m_c), where U(0; 0) = 1
     cost        U(sum of w_c x_c; m): w_c is the cost of a wrong decision on class c, divided by the largest
     mean_error  (sum of x_c) / m itself, not a bound; its mean is the usual figure of cross validation
-    clipped     of numbers to predict: U(sum of min(|error|, clip) / clip over the rows; m)
+    clipped     for numbers to predict: U(sum of min(|error|, clip) / clip over the rows; m)
 
 With groups m counts groups, and ``error`` is U(sum over groups of the share of wrong rows; m). At a total
 that is not a count, U is still Clopper-Pearson's formula but not a bound: it is minimised, and nothing is

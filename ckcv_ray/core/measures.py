@@ -434,7 +434,7 @@ def _sum_products(y: Any, outputs: Any, n_classes: int) -> Sequence[float]:
 
 
 def _squared_correlation(sums: Values) -> float:
-    """Return it about the means of all rows, computed from the splits' means; nan if either is constant."""
+    """Return r^2 about the means of all rows, computed from the splits' means; nan if either is constant."""
     rows = sums[:, 5]
     y, value = (sums[:, :2] - np.average(sums[:, :2], axis=0, weights=rows)).T
     apart = np.column_stack([rows * y * y, rows * value * value, rows * y * value])

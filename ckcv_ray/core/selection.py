@@ -369,7 +369,7 @@ def choose_setting(
 
     Args:
         choose: "best", "one_se" or "tolerance:2%".
-        means: mean loss of each setting, (n,); nan where it is not known, for all but one at most.
+        means: mean loss of each setting, (n,); nan where unknown, but at least one is known.
         errors: standard errors of the means, (n,).
         settings: hyperparameters of each setting, (n,), all of one learner.
     """
