@@ -1,6 +1,6 @@
-"""The metadata of a run, which depend on the run and not on the study: ``execution.json``.
+"""The metadata of a run, which depend on the run rather than the study: ``execution.json``.
 
-Its environment is among them: everything that may change the bits of a result.
+They include its environment: everything that may change the bits of a result.
 """
 
 import os
@@ -29,10 +29,10 @@ class Evaluations(TypedDict):
 
 
 class EarlierRun(TypedDict):
-    """A finished run in the same parent folder that has some of the rows which this one judges.
+    """A finished run in the same parent folder that has some of the rows that this one judges.
 
-    ``at`` is when it had judged its rows, in UTC, or the day it was finished; ``judged`` whether it judged
-    ``rows`` of these, or else scored or learned from them; ``twins`` whether rows of its are often equal.
+    ``at`` is when it had judged its rows, in UTC, or the day it was finished; ``judged`` says whether it
+    judged these ``rows`` or else scored or learned from them; ``twins`` whether its rows are often equal.
     """
 
     folder: str
@@ -45,10 +45,10 @@ class EarlierRun(TypedDict):
 
 
 class Before(TypedDict):
-    """Which finished runs in the same parent folder have some of the ``rows`` that this one judges.
+    """The finished runs in the same parent folder that have some of the ``rows`` that this one judges.
 
-    The earliest of ``runs`` comes first. ``at`` is when this one looked, in UTC, before it judged them.
-    Folders that were passed over have the reason; ``older`` ones were not looked at.
+    The earliest of ``runs`` comes first. ``at`` is when this run looked, in UTC, before it judged them.
+    ``passed_over`` folders have the reason; ``older`` ones were not looked at.
     """
 
     at: str
@@ -104,7 +104,7 @@ def read_metadata(values: Mapping[str, object], finished: bool) -> Metadata:
     """Read the metadata of a finished or unfinished run from JSON values.
 
     Raises:
-        ValueError: an entry is missing, of another type, or contradicts the others.
+        ValueError: an entry is missing, has another type, or contradicts the others.
     """
     metadata = read_as(FinalMetadata if finished else Metadata, values)
     planned, *parts = (metadata["evaluations"][name] for name in ("planned", "computed", "dropped", "failed"))
@@ -124,7 +124,7 @@ def find_changes(recorded: Mapping[str, str], here: Mapping[str, str]) -> list[s
 
 
 def _blas(show_config: Callable[..., Any]) -> str:
-    """Return the BLAS a package was built with; other libraries that are loaded by now do not matter."""
+    """Return the BLAS a package was built with; other libraries loaded by now do not matter."""
     blas = show_config(mode="dicts")["Build Dependencies"]["blas"]
     return f"{blas.get('name')} {blas.get('version')}"
 

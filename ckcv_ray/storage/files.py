@@ -1,17 +1,17 @@
 """The files of a run folder by name, on a disk or on an object store, and the run folders at an address.
 
 Most are Parquet or JSON. Every Parquet file names its run, the version of its schema and that of this
-package; a reader rejects another run or schema. A file may come from anybody, so what it says of itself is
-checked first, JSON has a limit of bytes, and Parquet is read under a limit of memory.
+package; a reader rejects another run or schema. A file may come from anybody, so what it says about itself is
+checked first, JSON has a limit on bytes, and Parquet is read under a memory limit.
 
 On a disk they are written atomically and durably, and by one process at a time. A file written by somebody
 else may be a pipe, a device, or endless: it is opened without blocking, its type and size are checked before
 it is read, and no more than that size is read.
 
 On a store a file is an object of the same name, so that a plain copy of the objects to a disk is the run
-folder. An object appears whole, and nothing needs a lock: whatever two writers compute is the same, so that
-parts of the log, named by their digests, and files that follow from the study are replaced by the same bytes.
-A second writer wastes work; a time stamp warns of it. What has to be of one writer, such as the first files
+folder. An object appears whole, and nothing needs a lock: any two writers compute the same, so parts of the
+log, named by their digests, and files that follow from the study are replaced by the same bytes. A second
+writer wastes work; a time stamp warns of it. What has to come from a single writer, such as the first files
 of a run or a batch of live rows, is one object each, which only one of two writers can create.
 """
 
@@ -44,31 +44,31 @@ from ckcv_ray.tables.read import read_parquet
 from ckcv_ray.validation import as_path
 from ckcv_ray.version import VERSION
 
-STUDY = "study.json"  # which every run folder has
+STUDY = "study.json"  # every run folder has it
 LOCK = ".lock"
 SCHEMA_VERSION = 15
 MAX_JSON_BYTES = 1 << 26
 MAX_FILE_BYTES = 1 << 32
-MAX_IN_MEMORY = 1 << 26  # bytes of an open file of a store
-PATIENCE = 0.2  # seconds in which a lock is let go that was taken to see whether it can be
+MAX_IN_MEMORY = 1 << 26  # bytes of an open file from a store
+PATIENCE = 0.2  # seconds within which a lock taken only as a test is released
 RENEWED_AFTER = 30.0  # seconds, at the next write
-ALIVE = 600.0  # seconds after its last stamp for which a writer is taken to be running
+ALIVE = 600.0  # seconds after its last stamp for which a writer counts as running
 Names = list[str]  # inside the class, list is a method
 
 
 class LocalFiles:
-    """The files of a folder on the local file system, and of the folders in it.
+    """The files of a folder on the local file system and of its subfolders.
 
     Names are relative, with slashes: "ensemble/models.parquet". No folder on the way to a file may be a link,
-    which may lead anywhere: StoreError is raised. The root may be one: that is up to who names it. A file
-    that is one is not regular.
+    which could lead anywhere: StoreError is raised. The root may be a link: that is up to whoever names it. A
+    file that is a link is not regular.
 
     Args:
         root: the folder; it is not accessed until a method needs it.
 
     Attributes:
         lock: who writes.
-        at_once: number of requests that are best made at once.
+        at_once: number of requests best made at once.
     """
 
     at_once = 1
@@ -78,7 +78,7 @@ class LocalFiles:
         self.lock = Lock(root)
 
     def __str__(self) -> str:
-        """Return the address of the folder, by which it is opened again."""
+        """Return the address of the folder, with which it can be opened again."""
         return str(self.root)
 
     def path(self, name: str) -> Path:
@@ -86,7 +86,7 @@ class LocalFiles:
         return self.root / name
 
     def exists(self, name: str = "") -> bool:
-        """Return whether anything has that name, be it a link that leads nowhere; without one, the root."""
+        """Return whether anything has that name, even a link that leads nowhere; without a name, the root."""
         return os.path.lexists(self.path(name)) if name else self.root.exists()
 
     def list(self, prefix: str = "") -> Names:
@@ -126,11 +126,11 @@ class LocalFiles:
             yield stream
 
     def write(self, name: str, content: bytes) -> None:
-        """Write a file atomically and durably, and the folders on the way to it.
+        """Write a file, and the folders on the way to it, atomically and durably.
 
         Raises:
-            RunError: it cannot be written; no temporary file is left behind. Or the folder is not locked any
-                more.
+            RunError: it cannot be written; no temporary file is left behind. Or the folder is no longer
+                locked.
         """
         file = self._locate(name)
         with guard_writing(self, name):
@@ -138,7 +138,7 @@ class LocalFiles:
             write_atomically(file, content)
 
     def create(self, name: str, content: bytes) -> bool:
-        """Write a file if nothing has its name; return whether this was done.
+        """Write a file if nothing has its name; return whether it was written.
 
         The lock of the folder keeps others from doing so.
         """
@@ -157,7 +157,7 @@ class LocalFiles:
 
         Raises:
             StoreError: it is a file.
-            InputError: it could not.
+            InputError: it could not be.
         """
         if self.root.exists() and not self.root.is_dir():
             raise StoreError(f"{str(self)!r} exists and is not a run folder: choose another --out")
@@ -170,11 +170,11 @@ class LocalFiles:
 
     def inside(self, file: Path) -> str | None:
         """Return the name of a path in this folder, or None if it is outside."""
-        path, root = (Path(os.path.realpath(place)) for place in (file, self.root))  # also of a loop
+        path, root = (Path(os.path.realpath(place)) for place in (file, self.root))  # even of a loop
         return path.relative_to(root).as_posix() if path.is_relative_to(root) else None
 
     def _locate(self, name: str) -> Path:
-        """Return the path of a file, on the way to which no folder is a link."""
+        """Return the path of a file, checking that no folder on the way is a link."""
         path = self.root
         for part in name.split("/")[:-1]:
             path /= part
@@ -204,7 +204,7 @@ class ObjectFiles:
         return str(self.bucket.address.inside(name))
 
     def exists(self, name: str = "") -> bool:
-        """Return whether there is an object of that name; of the root, whether there is any in it."""
+        """Return whether there is an object of that name; for the root, whether there is any in it."""
         if not name:
             return bool(self.bucket.list())
         with suppress(FileNotFoundError):
@@ -227,7 +227,7 @@ class ObjectFiles:
 
     @contextmanager
     def open(self, name: str) -> Iterator[BinaryIO]:
-        """Open a copy of a file for reading, on a disk if it is large."""
+        """Open a copy of a file for reading, on disk if it is large."""
         with SpooledTemporaryFile(MAX_IN_MEMORY) as file:
             self.bucket.download(name, MAX_FILE_BYTES, cast(BinaryIO, file))
             file.seek(0)
@@ -239,9 +239,9 @@ class ObjectFiles:
             self.bucket.put(name, content)
 
     def create(self, name: str, content: bytes) -> bool:
-        """Write a file if there is none of its name; return whether this was done.
+        """Write a file if there is none of its name; return whether it was written.
 
-        A request that was repeated may have met what it wrote itself: that is this file, too.
+        A repeated request may have found what it wrote itself: that counts as written, too.
         """
         with guard_writing(self, name):
             if self.bucket.create(name, content):
@@ -251,12 +251,12 @@ class ObjectFiles:
         return False
 
     def delete(self, name: str) -> None:
-        """Delete a file; one that is not there is no error, since another writer may have deleted it."""
+        """Delete a file; a missing one is no error, since another writer may have deleted it."""
         with guard_writing(self, name):
             self.bucket.delete(name)
 
     def check_writable(self) -> None:
-        """Raise InputError if there is no such bucket; whether it may be written shows when it is."""
+        """Raise InputError if there is no such bucket; whether it can be written shows on writing."""
         self.bucket.list(LOCK)
 
     def inside(self, file: Path) -> str | None:
@@ -281,7 +281,7 @@ class Lock:
         self.file = folder / LOCK
         self._lock = FileLock(self.file, timeout=PATIENCE)
         self._descriptor: int | None = None  # of the lock file that is held
-        self._process = os.getpid()  # that holds it: a forked child has no part in it
+        self._process = os.getpid()  # that holds the lock: a forked child does not
 
     @property
     def held(self) -> bool:
@@ -292,13 +292,13 @@ class Lock:
     def busy(self) -> bool:
         """Whether a living process has locked the folder, as far as is known.
 
-        Asking shares the lock for a moment, for which a process that begins to write waits. A process that
-        shares the lock, as one that asks does, is not seen, nor one whose lock file may not be read.
+        Asking shares the lock for a moment; a process that begins to write waits for that. A process that
+        shares the lock, as one that asks does, is not seen, nor is one whose lock file may not be read.
         """
         with suppress(OSError, ValueError), open_regular(self.file) as file:
             try:
                 flock(file, LOCK_SH | LOCK_NB)
-            except (BlockingIOError, PermissionError):  # the latter is EACCES of some file systems
+            except (BlockingIOError, PermissionError):  # the latter is EACCES on some file systems
                 return True
         return self.held
 
@@ -326,7 +326,7 @@ class Lock:
     def check_held(self) -> None:
         """Raise RunError if the locked folder has been moved, replaced or removed, or lost its lock file.
 
-        Likewise in a child that was forked from the process that holds the lock.
+        Also raise it in a child forked from the process that holds the lock.
         """
         if self._descriptor is None:
             return
@@ -355,7 +355,7 @@ class Lock:
 
 
 class Stamp:
-    """The object ``.lock`` of a folder, which says that a run writes there: a warning, and no lock.
+    """The object ``.lock`` of a folder, which says that a run writes there: a warning, not a lock.
 
     Args:
         bucket: the objects of the folder.
@@ -368,12 +368,12 @@ class Stamp:
 
     @property
     def busy(self) -> bool:
-        """Whether a run wrote its stamp not long ago, by the clocks of this machine and of the store."""
+        """Whether a run wrote its stamp recently, by the clocks of this machine and of the store."""
         return self.held or ((age := self._find_age()) is not None and age < ALIVE)
 
     @property
     def caution(self) -> str:
-        """A sentence about a run that has not said that it has ended; "" if there is none."""
+        """A sentence about a run that has not reported its end; "" if there is none."""
         if self.held or (age := self._find_age()) is None:
             return ""
         return (
@@ -382,7 +382,7 @@ class Stamp:
         )
 
     def acquire(self) -> None:
-        """Write the stamp, and see that the store refuses to create it once more.
+        """Write the stamp, and check that the store refuses to create it again.
 
         Raises:
             InputError: the store ignores conditions, or may not be written.
@@ -431,9 +431,9 @@ def unwritable(folder: object, error: OSError) -> InputError | RunError:
 def ask_files(
     files: Files, names: Iterable[str], request: Callable[[str], Returned]
 ) -> Iterator[tuple[str, Callable[[], Returned]]]:
-    """Yield a function for each of some files, in their order, that returns the answer to a request.
+    """Yield for each file, in order, a function that returns the answer to a request.
 
-    A few requests are made at once where that is faster, and no thread is started elsewhere.
+    A few requests are made at once where that is faster, and otherwise no thread is started.
     """
     every = list(names)
     for first in range(0, len(every), files.at_once):
@@ -444,7 +444,7 @@ def ask_files(
 
 
 def make_folder(folder: Path) -> None:
-    """Create a folder and those that it is in; their names are on disk before this returns."""
+    """Create a folder and its parents; their names are on disk before this returns."""
     missing = [parent for parent in (folder, *folder.parents) if not parent.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     for parent in missing:
@@ -481,12 +481,12 @@ def sync_folder(folder: Path) -> None:
         finally:
             os.close(descriptor)
     except OSError as error:
-        if error.errno not in {EINVAL, ENOTSUP, EACCES}:  # of file systems that cannot fsync a folder
+        if error.errno not in {EINVAL, ENOTSUP, EACCES}:  # from file systems that cannot fsync a folder
             raise
 
 
 def is_regular(file: Path) -> bool:
-    """Return whether a path is that of a regular file, and no link."""
+    """Return whether a path is that of a regular file, not a link."""
     return file.is_file() and not file.is_symlink()
 
 
@@ -494,7 +494,7 @@ def is_regular(file: Path) -> bool:
 def open_regular(file: Path, most: int = MAX_FILE_BYTES) -> Iterator[BinaryIO]:
     """Open a regular file of at most ``most`` bytes for reading, without blocking or following a link.
 
-    What is open is looked at: its name may be another file's by then.
+    What is checked is the open file: by then its name may belong to another.
 
     Raises:
         OSError: there is none, or it is a socket.
@@ -548,7 +548,7 @@ def create_file(files: Files, name: str, content: bytes, otherwise: str) -> None
     """Write a file of the run that no other writer may have written.
 
     Raises:
-        StoreError: there is one of its name; the message goes on with ``otherwise``.
+        StoreError: there is one of that name; the message goes on with ``otherwise``.
     """
     if not files.create(name, content):
         raise StoreError(f"{files.path(name)} {otherwise}")
@@ -575,12 +575,12 @@ def read_table(
     """Read a Parquet file of this run that has this schema and at most this many rows and values.
 
     Args:
-        files: of the folder.
-        name: of the file.
-        run_id: of the run.
-        schema: its columns; None for any of plain types.
-        rows, values: the largest numbers of them.
-        content: of the file, if it was read before.
+        files: the files of the folder.
+        name: name of the file.
+        run_id: run_id of the run.
+        schema: its columns; None for any columns of plain types.
+        rows, values: the most it may have.
+        content: the file's bytes, if they were read before.
 
     Raises:
         StoreError: it is missing, damaged, too large, or another run's.
@@ -603,7 +603,7 @@ def read_table(
 
 
 def read_footer(files: Files, name: str) -> parquet.FileMetaData:
-    """Return what a Parquet file says of itself, such as its number of rows.
+    """Return what a Parquet file says about itself, such as its number of rows.
 
     Raises:
         StoreError: it is missing, or damaged.
@@ -632,7 +632,7 @@ def read_json(files: Files, name: str) -> dict[str, object]:
 
 
 def to_json(content: Mapping[str, object]) -> bytes:
-    """Return the bytes that a JSON object is written as."""
+    """Return the bytes of a JSON object as written."""
     return (json.dumps(content, indent=2, allow_nan=False) + "\n").encode()
 
 
@@ -641,7 +641,7 @@ def open_files(address: object, error: type[CKCVError] = InputError) -> Files:
 
     Args:
         address: a path, or an address such as s3://bucket/runs/patients.
-        error: raised for a path that no file can have.
+        error: raised for an impossible path.
 
     Raises:
         InputError: it is neither.
@@ -655,7 +655,7 @@ def locate(name: str, address: object) -> str:
     """Return an address that means the same from any working directory.
 
     Args:
-        name: of the option, for messages.
+        name: name of the option, for messages.
         address: a path, or an address such as s3://bucket/runs/patients.
 
     Raises:
@@ -667,9 +667,9 @@ def locate(name: str, address: object) -> str:
 
 
 def find_run_folders(place: object) -> Iterator[tuple[str, float]]:
-    """Yield the address of each run folder in a folder and below it, and when it was written last.
+    """Yield the address of each run folder in a folder and below it, and when it was last written.
 
-    Folders inside a run folder are parts of it. Links are not followed.
+    Folders inside a run folder are part of it. Links are not followed.
 
     Args:
         place: a path, or an address such as s3://bucket/runs or s3://bucket.
@@ -701,13 +701,13 @@ def find_run_folders(place: object) -> Iterator[tuple[str, float]]:
 
 
 def find_next_to(address: str, file: str) -> dict[str, str]:
-    """Return the addresses of the other run folders in the parent folder of one, by name, the newest first.
+    """Return the addresses of the other run folders in a run folder's parent, by name, the newest first.
 
     Links are not followed.
 
     Args:
-        address: of the run folder, which need not exist: an absolute path, or such as s3://bucket/runs/x.
-        file: name of the file that finished run folders have, which says when they were written.
+        address: the run folder's, which need not exist: an absolute path, or one such as s3://bucket/runs/x.
+        file: name of a file in finished run folders, which tells when they were written.
 
     Raises:
         OSError: the parent folder cannot be read.

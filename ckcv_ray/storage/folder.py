@@ -1,7 +1,7 @@
 """The run folder: which run it belongs to, who may write to it, and what makes it finished.
 
-A file appears under its name only once it is complete. On a disk a run writes to no folder other than the one
-it locked; on an object store two runs may write to one, and what they write agrees (``objects``).
+A file appears under its name only once it is complete. On a disk a run writes to no folder except the one
+it locked; on an object store two runs may write to one folder, and what they write agrees (``objects``).
 
     study.json              the study, the digest of the data, the run_id
     execution.json          environment, backend, counts, seconds: what depends on the run
@@ -17,7 +17,7 @@ it locked; on an object store two runs may write to one, and what they write agr
     settings.parquet        of ``ckcv evaluate``: mean, deviation and rank of every setting
     scores.json             of ``ckcv evaluate``: their summary
     manifest.json           SHA-256 of every file above, written last; another run may add parts of the log
-    stream.jsonl            of ``ckcv watch``: live rows with labels (``pieces``), listed there, too
+    stream.jsonl            of ``ckcv watch``: live rows with labels (``pieces``), also listed there
     uses.json               which judged rows it was compared on (``pieces``), not in the manifest
     report.html             can be regenerated at any time, not in the manifest
 """
@@ -84,15 +84,15 @@ FOLDERS = (log.LOG, models.ENSEMBLE)
 STREAM_FILE = re.compile(r"stream(-[0-9]{6})?\.jsonl")
 LATER = re.compile(r"report\.html|uses(-[0-9]{6})?\.json")
 RESULTS = (CANDIDATES, *models.TABLES, judged.JUDGED_ROWS)  # besides the pickles
-OPTIONAL_ROLES = ("group", "weight", "split_by")  # of columns of the table that are not learned from
-QUESTION = "question"  # about a column that looks like groups, which may not be stored itself
+OPTIONAL_ROLES = ("group", "weight", "split_by")  # roles of columns that are not learned from
+QUESTION = "question"  # about a column that looks like groups, which itself may not be stored
 LONGEST_QUESTION = 600  # characters: a folder may be a stranger's
 TEMPORARY = re.compile(r"\.[\w-]+\.(json|jsonl|parquet|pkl|html)-\w+\.tmp")
-HOLDS = {  # what a folder holds, by the kind of its study
+HOLDS = {  # what a folder holds, by the kind of study
     Study.kind: "a study of ckcv run",
     Procedure.kind: "the scores of a procedure, from ckcv evaluate",
 }
-MAX_SCHEMA_BYTES = 1 << 26  # Parquet reads metadata of up to 100 MB
+MAX_SCHEMA_BYTES = 1 << 26  # Parquet reads up to 100 MB of metadata
 MAX_VALUES = 2 * MAX_CELLS  # of a table: arrays may be larger than tables read from files
 
 FolderPath = str | PathLike[str]
@@ -106,7 +106,7 @@ class Identity(NamedTuple):
     run_id: str
 
     def to_json(self, package: str = VERSION) -> bytes:
-        """Return the file of it that a version of this package writes."""
+        """Return the identity as a file, as a version of this package writes it."""
         return to_json(
             {
                 "schema": SCHEMA_VERSION,
@@ -143,8 +143,8 @@ class RunFolder:
         """Return whether the problem has more effort than the run in the folder.
 
         Raises:
-            StoreError: it has less.
-            InputError: it has more, and the claims of the run are not proven for a second selection.
+            StoreError: the problem has less effort.
+            InputError: it has more, but the claims of the run are not proven for a second selection.
         """
         asked = problem.asked.effort
         there = self.effort(problem) if asked is not None else None
@@ -175,11 +175,11 @@ class RunFolder:
         Raises:
             LackingError: it names a learner, a claim or a package that is not known here, or may not be
                 imported.
-            StoreError: there is something else, a damaged run, or one that this version cannot read.
+            StoreError: there is something else, a damaged run, or a run that this version cannot read.
         """
         if not self.files.exists(STUDY):
             files = (name for name in self.files.walk(regular=False) if not _is_temporary(name))
-            if any(name.rpartition("/")[2] != LOCK for name in files):  # which a killed run leaves
+            if any(name.rpartition("/")[2] != LOCK for name in files):  # a killed run leaves that
                 raise StoreError(
                     f"{str(self)!r} has no {STUDY}: it is not a run folder, or is a damaged one that "
                     "running the command that made it again repairs"
@@ -209,7 +209,7 @@ class RunFolder:
         """Return which run the folder belongs to.
 
         Args:
-            kind: of the study, if it has to be of one kind.
+            kind: the kind that the study has to be of; "" for any.
 
         Raises:
             StoreError: there is no run, none that this version can read, or one of another kind.
@@ -222,9 +222,9 @@ class RunFolder:
         return identity
 
     def suggest_folder(self) -> str:
-        """Return the end of a message that offers the run folder of the nearest name in the same folder."""
+        """Return the end of a message that suggests the run folder of the nearest name in the same folder."""
         if not isinstance(self.files, LocalFiles):
-            return ""  # a bucket may have very many
+            return ""  # a bucket may have very many folders
         place, parent, nearby = self.files.root.absolute(), self.files.root.parent, dict[str, str]()
         with suppress(OSError):
             nearby = find_next_to(str(place), STUDY)
@@ -256,7 +256,7 @@ class RunFolder:
             optional = {role: named.get(role) for role in OPTIONAL_ROLES}
             apart, study = {named["target"], *optional.values()}, identity.study
             features = [name for name in columns.column_names if name not in apart]
-            optional["split_by"] = study.column  # which may be learned from
+            optional["split_by"] = study.column  # it may be learned from
             roles = Roles(named["target"], features, numbers=study.predicts_numbers, **optional)
             question = plain(cut(named[QUESTION], LONGEST_QUESTION)) if QUESTION in named else None
             provenance = read_as(Provenance, json.loads(named["provenance"]))
@@ -328,7 +328,7 @@ class RunFolder:
                 )
 
     def acquire(self) -> None:
-        """Create the folder and lock it for writing, or say that it is written, until ``release``.
+        """Create the folder and lock it for writing, or mark it as being written, until ``release``.
 
         Raises:
             StoreError: another process has locked it.
@@ -340,7 +340,7 @@ class RunFolder:
             if isinstance(self.files, LocalFiles):
                 for folder in FOLDERS:
                     make_folder(self.files.path(folder))
-            for name in filter(_is_temporary, self._run_files()):  # what a killed process left
+            for name in filter(_is_temporary, self._run_files()):  # left by a killed process
                 if isinstance(self.files, LocalFiles):
                     self.files.path(name).unlink()
                 else:
@@ -357,13 +357,13 @@ class RunFolder:
         self.files.lock.release()
 
     def remove_left_lock(self) -> None:
-        """Remove the lock file, and temporary files, of a process that was killed.
+        """Remove the lock file, and temporary files, left by a killed process.
 
         No effect if a process still holds the lock, or if the folder cannot be written.
         """
         if not self.files.exists(LOCK) or self.files.lock.busy:
             return
-        with suppress(CKCVError):  # nothing depends on it: the result is complete without
+        with suppress(CKCVError):  # nothing depends on this: the result is complete without it
             self.acquire()
             self.release()
 
@@ -371,8 +371,8 @@ class RunFolder:
         """Write the data and the study.
 
         Args:
-            problem: what is solved.
-            again: replace those that are there, of the same run.
+            problem: the problem that is solved.
+            again: replace those of the same run that are there.
 
         Raises:
             StoreError: another run has begun to write there.
@@ -408,7 +408,7 @@ class RunFolder:
             create_file(self.files, name, content, "was just written by another run: choose another --out")
 
     def write_end(self, execution: Mapping[str, object], results: Mapping[str, bytes]) -> None:
-        """Write the results, of which earlier ones are removed; the metadata and the manifest come last.
+        """Write the results, removing earlier ones; the metadata and the manifest come last.
 
         Args:
             execution: the metadata of the run.
@@ -422,8 +422,8 @@ class RunFolder:
     def write_manifest(self, execution: Mapping[str, object], contents: Mapping[str, bytes]) -> None:
         """Write files, the metadata of the run, and last the manifest of all files.
 
-        On an object store another run may finish at the same time. All that it writes is the same but its
-        metadata, which are written again, with the manifest that lists them, if they are not this run's then.
+        On an object store another run may finish at the same time. All that it writes is the same except its
+        metadata; if these are then not this run's, they are written again, with the manifest that lists them.
         """
         described = to_json(execution)
         known = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
@@ -437,14 +437,14 @@ class RunFolder:
                 return
 
     def list_stream(self) -> None:
-        """List the files of the stream in the manifest of a finished run, too."""
+        """Add the files of the stream to the manifest of a finished run."""
         self._write_manifest(self.manifest() | self.hash_files(list_pieces(self.files, STREAM)))
 
     def check_stream(self) -> None:
         """Check that the stream of this folder has the files that the manifest lists, or has grown since.
 
         Raises:
-            StoreError: one is missing or was edited; or the manifest is damaged.
+            StoreError: one is missing or was edited, or the manifest is damaged.
         """
         for name in self.list_differing(of_stream=True):
             raise StoreError(
@@ -455,8 +455,8 @@ class RunFolder:
     def repair(self, problem: Problem) -> list[str]:
         """Repair a folder with damaged files so that the run can continue; return the names of those files.
 
-        Study and data are written again. A finished run with damaged files, or with less
-        effort than the problem, becomes an unfinished one, whose results will be computed again.
+        Study and data are written again. A finished run with damaged files, or with less effort than the
+        problem, becomes an unfinished one, whose results will be computed again.
         Parts of the log are left to ``log``.
 
         Raises:
@@ -534,7 +534,7 @@ class RunFolder:
             return read_as(dict[str, str], listed)
 
     def manifest_digest(self) -> str:
-        """Return the SHA-256 of the manifest as it is without a stream: the same before and after watching.
+        """Return the SHA-256 of the manifest without a stream: the same before and after watching.
 
         Raises:
             StoreError: it is damaged.
@@ -553,7 +553,7 @@ class RunFolder:
         """Return the files of a finished run that are missing or do not match the manifest, or just that.
 
         Args:
-            of_stream: return those of its stream, on which none of the others rests, instead.
+            of_stream: return those of its stream instead, on which none of the others depends.
         """
         if not self.manifest_intact():
             return [MANIFEST]
@@ -563,7 +563,7 @@ class RunFolder:
         return [name for name, digest in listed.items() if there.get(name) != digest]
 
     def names(self) -> list[str]:
-        """Return every file of the run except the manifest and what comes later, such as the report.
+        """Return every file of the run except the manifest and what is added later, such as the report.
 
         What a run could not have written, such as a pipe, is left out.
         """
@@ -571,7 +571,7 @@ class RunFolder:
         return sorted(name for name in names if not (LATER.fullmatch(name) or _is_temporary(name)))
 
     def hash_files(self, names: Iterable[str]) -> dict[str, str]:
-        """Return the SHA-256 of files of the folder; "" of one that cannot be read."""
+        """Return the SHA-256 of files of the folder; "" for one that cannot be read."""
         digests = dict.fromkeys(names, "")
         for name, digest in ask_files(self.files, digests, self.sha256):
             with suppress(StoreError):
@@ -606,7 +606,7 @@ def make_results(
 
 
 def make_splits(sets: Sequence[tuple[Index, Index]], run_id: str) -> bytes:
-    """Return the file of the rows that each split fits on, and those that it scores."""
+    """Return a file with the rows that each split fits on, and those that it scores."""
     marked = [((True, train), (False, scored)) for train, scored in sets]
     parts = [(i, train, rows) for i, pair in enumerate(marked) for train, rows in pair]
     columns = {
@@ -618,7 +618,7 @@ def make_splits(sets: Sequence[tuple[Index, Index]], run_id: str) -> bytes:
 
 
 def read_splits(files: Files, resampling: Splits, run_id: str, n: int) -> Splits:
-    """Return the splits of a procedure, of n rows, whose digest alone is known.
+    """Return the splits of n rows in a procedure, of which only the digest is known.
 
     Raises:
         StoreError: they are missing, damaged, or not those of the procedure.
@@ -627,7 +627,7 @@ def read_splits(files: Files, resampling: Splits, run_id: str, n: int) -> Splits
     with guard_reading(files, SPLITS):
         split, train, row = (table[name].to_numpy() for name in SPLIT_COLUMNS.names)
         count = len(numbers := np.unique(split))
-        if not np.array_equal(numbers, np.arange(count)):  # before there is a part for each number
+        if not np.array_equal(numbers, np.arange(count)):  # checked before there is a part for each number
             raise ValueError("its splits are not numbered from 0, one after another")
         part = 2 * split.astype(np.int64) + ~train
         order = np.argsort(part, kind="stable")

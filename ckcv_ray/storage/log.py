@@ -2,9 +2,9 @@
 
     log/part-*.parquet      one row, with its position, for each evaluation that was computed or failed
 
-Parts are written once and never changed. The name of each has its SHA-256, so that writers who know nothing
-of each other replace no part, and a damaged one is noticed. Positions are keys: an evaluation may be in
-several parts, and their order means nothing.
+Parts are written once and never changed. Each name contains the part's SHA-256, so that writers who know
+nothing of each other replace no part, and a damaged one is noticed. Positions are keys: an evaluation may be
+in several parts, and their order means nothing.
 """
 
 import hashlib
@@ -43,7 +43,7 @@ class Log:
 
     Args:
         files: of the run folder.
-        problem: what is solved.
+        problem: the problem that is solved.
     """
 
     def __init__(self, files: Files, problem: Problem) -> None:
@@ -69,7 +69,7 @@ class Log:
         for first in range(0, len(rows), self._most_rows):
             content = make_table(rows.slice(first, self._most_rows), self.problem.run_id)
             part = name_part(hashlib.sha256(content).hexdigest())
-            self.files.write(part, content)  # one that is there has the same content
+            self.files.write(part, content)  # an existing one has the same content
 
     def read(self, damaged: list[str] | None = None) -> Iterator[tuple[Records, list[Failure]]]:
         """Yield records and failures, part by part.
@@ -93,13 +93,13 @@ class Log:
             except StoreError:
                 if damaged is None:
                     raise
-                self.files.delete(part)  # what it held is computed again
+                self.files.delete(part)  # what it held will be computed again
                 damaged.append(part)
             else:
                 yield found
 
     def count_rows(self) -> int:
-        """Return the number of rows that all parts declare, of which damaged ones count as none."""
+        """Return the number of rows that all parts declare; damaged parts count as none."""
         rows = 0
         for part in self.parts():
             with suppress(StoreError):
@@ -182,7 +182,7 @@ class Log:
         most = [problem.most_rows_in(size.n_select) for size in problem.folds]
         rows = np.array(most)[records["size"]]
         errors = totals[:, : problem.task.n_classes]
-        beyond = np.any(totals < 0) or np.any(errors > rows[:, None])  # whose sum no integer may hold
+        beyond = np.any(totals < 0) or np.any(errors > rows[:, None])  # their sum may exceed any integer type
         if beyond or np.any(errors.sum(axis=1) > rows):
             raise ValueError("there are more errors than rows, or a negative number of them")
         units = np.array([size.n_select for size in problem.folds])[records["size"], None]

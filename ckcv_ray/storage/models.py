@@ -24,7 +24,7 @@ MODELS = f"{ENSEMBLE}models.parquet"
 REFIT, FULL = f"{ENSEMBLE}refit.parquet", f"{ENSEMBLE}full.parquet"
 REFERENCES = f"{ENSEMBLE}references.parquet"
 TABLES = (MODELS, REFIT, FULL, REFERENCES)
-NUMBERS = 4  # of a model, for each class and each row or column: no learner here has more
+NUMBERS = 4  # per model, class, and row or column: no learner here has more
 ROOM_BYTES = 1 << 16  # a pickle may exceed what this version writes by this much
 
 

@@ -1,7 +1,7 @@
 """Files written from a run that are not part of it: the HTML report in its folder, and files elsewhere.
 
-A report, and a form, has a checksum in a last line that is a comment, by which this package knows its own
-files: it replaces no others.
+A report or form has a checksum in its last line, a comment, by which this package recognises its own files:
+it replaces no others.
 """
 
 import hashlib
@@ -25,7 +25,7 @@ def write_report(files: Files, page: str, out: str | PathLike[str] | None = None
     The checksum is a last line with the SHA-256 of everything before it.
 
     Raises:
-        InputError: it cannot be written, or would replace something else than a report.
+        InputError: it cannot be written, or would replace something other than a report.
     """
     content = add_checksum(page.encode())
     if out is None and not isinstance(files, LocalFiles):
@@ -77,7 +77,7 @@ def write_new(option: str, out: str | PathLike[str], content: bytes) -> None:
     """Write a file that an option names, which must not exist.
 
     Raises:
-        InputError: it exists, be it a link that leads nowhere, or cannot be written.
+        InputError: it exists, even as a link that leads nowhere, or cannot be written.
     """
     final = as_path(option, out)
     if os.path.lexists(final):
@@ -91,16 +91,16 @@ def write_new(option: str, out: str | PathLike[str], content: bytes) -> None:
 def check_page(
     files: Files | None, out: str | PathLike[str], what: str, is_ours: Callable[[Path], bool] = is_written
 ) -> None:
-    """Raise InputError if writing a file would replace anything but one that this package wrote.
+    """Raise InputError if writing a file would replace anything not written by this package.
 
     Args:
-        files: of the run folder; None if the page is of no run.
+        files: files of the run folder; None if the page belongs to no run.
         out: path of the file.
         what: what such a file is, for the message.
-        is_ours: returns whether a file is one that may be replaced. The report in the folder always may.
+        is_ours: returns whether a file may be replaced. The report in the folder always may.
 
     Raises:
-        InputError: see above; or it is no regular file, or in the run folder.
+        InputError: see above; or it is not a regular file, or is in the run folder.
     """
     final = as_path("out", out)
     if not final.is_file() and final.exists():
@@ -115,5 +115,5 @@ def check_page(
 
 
 def add_checksum(page: bytes) -> bytes:
-    """Return a page with a last line, a comment of HTML, that has the SHA-256 of everything before it."""
+    """Return a page with a last line, an HTML comment, that has the SHA-256 of everything before it."""
     return page + b"<!-- SHA-256 of all before: %s -->\n" % hashlib.sha256(page).hexdigest().encode()

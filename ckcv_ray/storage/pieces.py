@@ -1,25 +1,25 @@
-"""What grows by a file at a time: the stream of a watched run, and the uses of judged rows.
+"""What grows one file at a time: the stream of a watched run, and the uses of judged rows.
 
     stream.jsonl            one line of JSON for what is watched, then one for each row, in order of arrival
     stream-000001.jsonl     the rows of the second batch, and so on
     uses.json               rows, answer, date and what was compared, for the first use
     uses-000001.json        the same for the second, and so on
 
-A file is written once, and whole, so that a crash leaves either all that is new or nothing; and of two
-writers one alone can create it.
+A file is written once, and whole, so that a crash leaves either all that is new or nothing; and only one of
+two writers can create it.
 
-Each line of a stream ends with ``sha256``, the SHA-256 of that of the line before it and of the line's own
-content. So a line that is edited, removed or put elsewhere breaks the chain at the next one. What a chain
-cannot show is that its end was cut off, or that all of it was written again: whoever keeps ``head``, the last
-digest, can tell. Of a stream in the run folder the manifest keeps the SHA-256 of each file.
+Each line of a stream ends with ``sha256``, the SHA-256 of the previous line's and of the line's own content.
+So a line that is edited, removed or moved breaks the chain at the next one. What a chain cannot show is that
+its end was cut off, or that all of it was written again: whoever keeps ``head``, the last digest, can tell.
+For a stream in the run folder, the manifest keeps the SHA-256 of each file.
 
 Each comparison on judged rows is a new chance to be wrong, so each use is counted, in the folders of the runs
-that are compared, or wherever a ledger is named. The manifest does not list them, so that comparing changes
-no file of a run. Rows are known one by one, by digests of all columns but the label, and by those of what a
-run has learned from, of which a few may agree by chance: neither another run, nor another column, nor more
-rows make them new. Tables have SHA-256s as well, for columns in which rows are often equal. An answer has one
-too: the same comparison of the same predictions can give no other answer, and is one use. Whoever can write
-to a file can write anything in it.
+that are compared, or in a named ledger. The manifest does not list uses, so that comparing changes no file of
+a run. Rows are known one by one, by digests of all columns but the label, and by digests of those that a run
+has learned from, of which a few may agree by chance: neither another run, nor another column, nor more rows
+make them new. Tables have SHA-256s as well, for columns in which rows are often equal. So has an answer: the
+same comparison of the same predictions can give no other answer, and is one use. Whoever can write to a file
+can write anything in it.
 """
 
 import hashlib
@@ -59,25 +59,25 @@ MAX_SHARES, MAX_OF_COMPARED = 1_000, 400
 Digests = Annotated[str, Limited(pattern="^([0-9a-f]{16})*$")]
 Line = Annotated[str, Limited(max_length=MAX_OF_COMPARED, pattern=r"^[^\p{C}\p{Zl}\p{Zp}]*$")]  # printable
 Moment = Annotated[str, Limited(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00$")]
-MAX_TWINS = 0.01  # of rows, that equal another one: above it equal rows may well be other examples
+MAX_TWINS = 0.01  # share of rows that equal another: above it, equal rows may well be different examples
 
 
 def name_piece(name: str, number: int) -> str:
-    """Return the name of a piece of what grows: "uses.json", "uses-000001.json", and so on."""
+    """Return the name of a piece: "uses.json", "uses-000001.json", and so on."""
     return f"{PurePath(name).stem}-{number:06d}{PurePath(name).suffix}" if number else name
 
 
 def list_pieces(files: Files, name: str) -> list[str]:
-    """Return the names of the pieces that there are, in order."""
+    """Return the names of the existing pieces, in order."""
     there = set(files.list(PurePath(name).stem))
     return list(takewhile(there.__contains__, (name_piece(name, number) for number in count())))
 
 
 def locate_elsewhere(option: str, path: object, runs: Sequence[Files], own: str) -> tuple[Files, str]:
-    """Return the folder and the name of a file outside of run folders, which have one of their ``own``.
+    """Return the folder and the name of a file outside run folders, which have one of their ``own``.
 
     Raises:
-        InputError: it is in one of these runs or in another one, or in a folder that does not exist.
+        InputError: it is in the folder of one of these runs or another, or in a folder that does not exist.
     """
     file = as_path(option, path)
     files = LocalFiles(file.parent)
@@ -95,10 +95,10 @@ class Header(Stored):
 
     Attributes:
         format: version of the file's format.
-        run_id: of the run.
+        run_id: run_id of the run.
         certificate: SHA-256 of the run's certificate.
         by: the rule that predicts, as ``Result.rule`` takes it.
-        delta: probability with which anything that is said of the stream may ever be false.
+        delta: probability with which anything said about the stream may ever be false.
     """
 
     format: Literal[2]
@@ -113,9 +113,9 @@ class LiveRow(Stored):
     """A live row.
 
     Attributes:
-        id: its name, of which there is one row.
+        id: its name, which no other row has.
         prediction: the label that was predicted.
-        label: the true one.
+        label: the true label.
         unit: name of its group; "" without groups.
         batch: number of the call that appended it, from 0.
     """
@@ -132,7 +132,7 @@ class Stream(NamedTuple):
 
     Attributes:
         header: what it watches.
-        rows: in order of arrival.
+        rows: its rows, in order of arrival.
         head: the digest of its last line.
         content: its bytes.
         pieces: number of its files.
@@ -149,7 +149,7 @@ def read_stream(files: Files, name: str) -> Stream | None:
     """Return a stream whose chain of digests is intact; None if there is no file.
 
     Raises:
-        StoreError: it is damaged or was edited, is too large, or is no stream.
+        StoreError: it is damaged or was edited, is too large, or is not a stream.
     """
     pieces, content = list_pieces(files, name), b""
     if not pieces and not files.exists(name):
@@ -172,17 +172,17 @@ def begin_stream(header: Header) -> Stream:
 
 
 def write_stream(files: Files, name: str, stream: Stream, rows: Sequence[LiveRow]) -> Stream:
-    """Append rows to a stream, in a file of their own, and return it.
+    """Append rows to a stream, in a separate file, and return it.
 
     Args:
-        files: of the folder.
-        name: of the file.
-        stream: as it was read, or as it begins.
-        rows: those of one more batch.
+        files: the files of the folder.
+        name: name of the first file.
+        stream: the stream as it was read, or as it begins.
+        rows: the rows of one more batch.
 
     Raises:
         StoreError: another writer has appended rows since it was read.
-        InputError: there are too many rows, or one that was appended before, or of such a group.
+        InputError: there are too many rows, or one, or its group, was appended before.
     """
     if not rows and stream.pieces:
         return stream
@@ -234,7 +234,7 @@ def _open_lines(lines: Sequence[str]) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _check_rows(rows: Sequence[LiveRow]) -> None:
-    """Raise ValueError if rows stand twice or are out of order, or if one group is in two batches."""
+    """Raise ValueError if rows occur twice or are out of order, or if one group is in two batches."""
     seen: set[str] = set()
     batches: dict[str, int] = {}
     last = 0
@@ -254,13 +254,13 @@ class Use(Stored):
     Attributes:
         tables: SHA-256 of the rows with their labels: of all their columns first, and of some.
         rows: digests of the rows that counted, without their labels, of 16 hexadecimal digits each; none if
-            rows of other examples are often equal.
-        learned: the same of the columns that a run has learned from.
+            rows of different examples are often equal.
+        learned: the same for the columns that a run has learned from.
         answer: SHA-256 of the question and of the predictions that were compared.
         compared: what was compared, for display.
-        shares: among how many uses delta is shared.
+        shares: how many uses share delta.
         delta: what is shared.
-        date: when, in UTC, such as 2026-11-25T13:00:00+00:00.
+        date: when it was made, in UTC, such as 2026-11-25T13:00:00+00:00.
     """
 
     tables: Annotated[tuple[Sha256, ...], Limited(max_length=8)]
@@ -330,12 +330,12 @@ def read_uses(files: Files, name: str = USES) -> tuple[Use, ...]:
 
 
 def append_use(files: Files, use: Use, name: str, earlier: Sequence[Use]) -> None:
-    """Write a use to a file of its own; no effect if there is one with the same answer already.
+    """Write a use to a file of its own; no effect if one with the same answer exists.
 
     Args:
-        files: of the folder.
+        files: the files of the folder.
         use: the use.
-        name: of the first file.
+        name: name of the first file.
         earlier: the uses in the folder, as ``read_uses`` returned them.
 
     Raises:
