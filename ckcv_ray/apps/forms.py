@@ -4,7 +4,7 @@ The items of a guideline are a data file in ``frameworks``, in our own words: nu
 the facts about the run that answer it (``facts``), and what only a person knows. A filled form is never a
 statement of conformity, and says so.
 
-A person answers in TOML, with one text for each number: ``"5a" = "..."``. An empty answer is none.
+A person answers in TOML, with one text for each number: ``"5a" = "..."``. An empty answer is no answer.
 
 A filled form is Markdown or HTML. Names, labels and answers come from data and from people: whatever could be
 markup is escaped. The same run and answers give the same bytes.
@@ -53,8 +53,8 @@ class Form(Stored):
     """The items of a guideline.
 
     Attributes:
-        title, source: of the guideline.
-        note: what to know of the form before it is used.
+        title, source: those of the guideline.
+        note: what to know about the form before using it.
         item: the items in their order.
     """
 
@@ -69,10 +69,10 @@ class FilledForm(NamedTuple):
 
     Attributes:
         form: the items of the guideline.
-        run_id: of the run.
+        run_id: run_id of the run.
         verdict: whether the run may be quoted, and what to know before, as its report begins.
-        sections: of each item in its order, what the run and a person say, and what a person has to.
-        open_numbers: of the items that a person has to answer, and has not.
+        sections: for each item in order, what the run and a person say, and what a person still has to.
+        open_numbers: numbers of the items that a person has to answer but has not.
         partly: how many of these the run fills in part.
     """
 
@@ -97,7 +97,7 @@ def read_form(name: str) -> Form:
     """Return the form of a guideline.
 
     Raises:
-        InputError: there is none of this name.
+        InputError: there is no form of this name.
     """
     file = files("ckcv_ray.apps") / "frameworks" / f"{check_choice('for', name, GUIDELINES)}.toml"
     return read_as(Form, tomllib.loads(file.read_text("utf-8")))
@@ -157,11 +157,11 @@ def parse_answers(name: str, text: str) -> dict[str, str]:
     """Return answers by the numbers of items; empty ones are left out.
 
     Args:
-        name: of the file.
+        name: name of the file.
         text: its content.
 
     Raises:
-        InputError: the text is not TOML, or an answer is no text.
+        InputError: the text is not TOML, or an answer is not text.
     """
     with convert_errors(InputError, f"answers={name!r} is not TOML with quoted text for each item"):
         found = read_as(dict[str, str], tomllib.loads(text))
@@ -169,7 +169,7 @@ def parse_answers(name: str, text: str) -> dict[str, str]:
 
 
 def write_template(form: Form) -> str:
-    """Return a file for the answers to every item that asks a person, with what is asked as comments."""
+    """Return a file for the answers to every item that asks a person, with the questions as comments."""
     head = f"# Answers to items of {form.title}. An empty answer leaves an item open.\n"
     return head + "".join(
         f'\n# {item.text}\n# {item.ask}\n"{item.number}" = ""\n' for item in form.item if item.ask

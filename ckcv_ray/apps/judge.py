@@ -1,4 +1,4 @@
-"""Judge predictions that somebody else made: what labels and predictions prove, and what they show.
+"""Judge somebody else's predictions: what labels and predictions prove, and what they show.
 
 Everything is computed by the quantities that a run claims, on rows that all certify (``claims.given``).
 """
@@ -50,11 +50,11 @@ from ckcv_ray.tables.predictions import PredictionColumns, read_predictions
 from ckcv_ray.validation import Label, quote, sequence
 
 ERROR = "refit"  # the name by which a study claims an error
-RENAMED = {"error": ERROR, "ppv": "precision"}  # as they are asked for, where no prevalence is stated
+RENAMED = {"error": ERROR, "ppv": "precision"}  # as they are requested, where no prevalence is stated
 AUC, WEIGHTED, NOT_HERE = "auc", "weighted_error", ("vote", "better", "answered")
 OWN_PPV = re.compile(r"\bppv(?=\s*>)")  # in a condition, where no prevalence is stated
-MAX_STRANGE = 5  # labels that are named
-FEW_REPEATS = 0.05  # of the rows: so many are equal by chance where columns are few, or rounded
+MAX_STRANGE = 5  # labels named
+FEW_REPEATS = 0.05  # of the rows: so many may be equal by chance where columns are few or rounded
 NOT_COVERED = (
     "rows that are related to each other, unless --group names which",
     "rows that were looked at while the predictions were made, or chosen by them",
@@ -65,7 +65,7 @@ NOT_COVERED = (
 
 
 class Asked(NamedTuple):
-    """What is to be claimed of predictions; see ``judge``."""
+    """What is to be claimed about predictions; see ``judge``."""
 
     claim: str | Sequence[str] = ()
     cut_off: float | None = None
@@ -80,7 +80,7 @@ class Asked(NamedTuple):
     empty_wrong: bool = False
 
     def list_claims(self, columns: PredictionColumns) -> tuple[str, ...]:
-        """Return what is claimed: the error, or the AUC of scores alone, unless something is named."""
+        """Return what is claimed: the error, or the AUC for scores alone, unless claims are named."""
         listed = self.claim.split(",") if isinstance(self.claim, str) and self.claim else self.claim or ()
         named = [str(name) for name in sequence("claim", listed, least=0, kind="names")]
         if self.largest_group is not None:
@@ -92,11 +92,11 @@ class Asked(NamedTuple):
         return tuple(dict.fromkeys(RENAMED.get(name, name) for name in named))
 
     def has_predictions(self, columns: PredictionColumns) -> bool:
-        """Return whether something was predicted, by a cut-off of scores if not in a column of its own."""
+        """Return whether something was predicted, by a cut-off of scores if not in a separate column."""
         return columns.prediction is not None or self.cut_off is not None
 
     def find_lacks(self, columns: PredictionColumns, claims: Sequence[str]) -> Iterator[str]:
-        """Yield what is wrong with options that have no effect, or need what is not known of the rows."""
+        """Yield what is wrong with options that have no effect, or need what is not known about the rows."""
         at_cut_off = {AUC, *(BINARY_RECALLS if self.require else ())}
         about = [f"claim={'error' if name == ERROR else name}" for name in claims if name not in at_cut_off]
         about += [f"subgroups={name}" for name in columns.subgroups]
@@ -137,7 +137,7 @@ class Asked(NamedTuple):
             raise InputError(lack)
         of_kind = {"learner": "ridge", "clip": self.clip}
         if self.clip is None:
-            of_kind = {"learner": "svm_nystroem"}  # which is not fitted, and could be, whatever the weights
+            of_kind = {"learner": "svm_nystroem"}  # it is not fitted, but could be, whatever the weights
         shared = {name: getattr(self, name) for name in ("positive", "require", "accept", "delta", "seed")}
         asked = {"certify": "holdout", "claim": claims or (ERROR,), "subgroups": columns.subgroups}
         if isinstance(self.accept, str):
@@ -147,14 +147,14 @@ class Asked(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Judgement(Compared):
-    """What predictions prove, and show, of whatever made them.
+    """What predictions prove, and show, about whatever made them.
 
     Attributes:
         held: the rows, with what was predicted.
-        labels: the classes; none of numbers.
+        labels: the classes; none for numbers.
         claims: what is proven, each with its share of delta.
-        subgroups: what is proven of subgroups of rows.
-        decisions: whether what has to be proven is.
+        subgroups: what is proven about subgroups of rows.
+        decisions: for each condition, whether it is proven.
     """
 
     held: GivenPredictions
@@ -179,12 +179,12 @@ class Judgement(Compared):
         return self.held.problem.study.delta
 
     def find_interval(self, claim: Claim) -> tuple[float, float] | None:
-        """Return the two-sided interval of what was measured of a claim, a share; None if there is none."""
+        """Return the two-sided interval of what was measured for a claim, a share; None if there is none."""
         return self.held.make_once(("interval", claim), lambda: self.held.find_interval(claim, self.delta))
 
     @property
     def margin(self) -> float | None:
-        """By how much less is wrong than by the other predictions, at least; None without any."""
+        """By how much less, at least, they err than the other predictions; None without any."""
         found = [self.held.bound_margin(claim) for claim in self.claims if claim.quantity.reference]
         return found[0] if found else None
 
@@ -230,7 +230,7 @@ class Judgement(Compared):
         return np.bincount(cells[~given.empty], minlength=n * (n + 1)).reshape(n, n + 1)
 
     def to_json(self) -> dict[str, object]:
-        """Return it as JSON values."""
+        """Return the judgement as JSON values."""
         task, counts = self.held.problem.task, self.count_classes()
         ends = {claim: self.find_interval(claim) or (None, None) for claim in self.claims}
         return {
@@ -250,14 +250,14 @@ class Judgement(Compared):
         }
 
     def summary(self, details: bool = False) -> str:
-        """Return it as text: what may be quoted, and with ``details`` every figure."""
+        """Return the judgement as text: what may be quoted, and with ``details`` every figure."""
         return show_text(self.facts(), details)
 
     def report(self, out: str | PathLike[str], title: str = "") -> str:
-        """Write it as a page of HTML, and return its path.
+        """Write the judgement as an HTML page, and return its path.
 
         Raises:
-            InputError: it cannot be written, or would replace something else than a page of ckcv.
+            InputError: it cannot be written, or would replace something other than a page of ckcv.
         """
         task, columns = self.held.problem.task, self.held.predictions.columns
         of = f" from {task.source}" if task.source else ""
@@ -277,7 +277,7 @@ class Judgement(Compared):
         return self.summary()
 
     def facts(self) -> list[Section]:
-        """Return what is told of it, in the order of the page."""
+        """Return what it tells, in the order of the page."""
         problem, task, nothing = self.held.problem, self.held.problem.task, self.refuse(self.first)
         quoted = None if nothing else self.first
         again = "The same command on the same table computes every figure again."
@@ -317,7 +317,7 @@ class Judgement(Compared):
         yield Fact("subgroups", describe_worst(self), FIRST)
 
     def _measure(self, claim: Claim) -> str:
-        """Say what was measured of a claim, with its two-sided interval if it has one."""
+        """Return what was measured for a claim, with its two-sided interval if it has one."""
         task, ends = self.held.problem.task, self._show_ends(claim)
         on = f"{task.n:,} rows" if claim.errors is None else "rows"
         mean = self.held.average(self.held.predict(GIVEN).label, claim)
@@ -360,22 +360,22 @@ def judge(
     weights: ArrayLike | None = None,
     **asked: Any,
 ) -> Judgement:
-    """Return what predictions that somebody else made prove of whatever made them.
+    """Return what somebody else's predictions prove about whatever made them.
 
     Args:
         y: labels, or numbers with ``clip``, (rows,).
         predicted: predicted labels or numbers, (rows,); None for a score alone.
-        score: of two classes, larger for rows that are more likely of the positive one, (rows,).
-        against: other predictions of the same rows, that these are proven better than, (rows,).
-        groups: which rows belong together, (rows,): groups are independent, and not their rows.
+        score: for two classes, larger for rows that are more likely of the positive one, (rows,).
+        against: other predictions of the same rows, which these are to be proven better than, (rows,).
+        groups: which rows belong together, (rows,): groups are independent, but not their rows.
         weights: positive weights of rows, for the claim "weighted_error:W", (rows,).
         **asked: fields of ``Asked``: claim ("sensitivity,auc"; "ppv" without a prevalence is that of the
-            source), cut_off of the score, named beforehand, positive, require, accept, clip (of numbers, the
-            largest error that counts), baseline (of numbers, the constant to be compared with), largest_group
-            (a limit of the rows of a group, named beforehand), delta, seed, empty_wrong.
+            source), cut_off of the score, fixed beforehand, positive, require, accept, clip (for numbers, the
+            largest error that counts), baseline (for numbers, the constant to compare with), largest_group
+            (a limit on the rows of a group, fixed beforehand), delta, seed, empty_wrong.
 
     Raises:
-        InputError: an array does not fit, or a claim is not for such rows.
+        InputError: an array does not fit, or a claim does not suit such rows.
     """
     given = {"y": y, "predicted": predicted, "score": score, "against": against}
     given |= {"group": groups, "weight": weights}
@@ -393,7 +393,7 @@ def judge_table(table: pa.Table, columns: PredictionColumns, asked: Asked, sourc
     """Return what a table of labels and predictions proves; see ``judge``.
 
     Raises:
-        InputError: a column is missing or cannot be of its purpose, or a claim is not for such rows.
+        InputError: a column is missing or does not suit its purpose, or a claim does not suit such rows.
     """
     study = asked.make_study(columns)
     found = read_predictions(table, columns, asked.clip is not None, asked.empty_wrong, source)

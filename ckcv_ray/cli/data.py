@@ -1,6 +1,6 @@
-"""Options that say what is learned from: files, columns and what they are.
+"""Options that say what is learned from: files, columns and their roles.
 
-What commands say before a run (columns as they are understood, a changed environment), while it computes,
+Also what commands say before a run (how columns are interpreted, a changed environment), while it computes,
 and after it.
 """
 
@@ -53,7 +53,7 @@ def check_source(source: str | None) -> str | None:
     """Return the name of a file or of a named set.
 
     Raises:
-        InputError: there is no such file, which is said before any other is read.
+        InputError: there is no such file; this is said before any other is read.
     """
     if source is not None and not is_named(source):
         check_place(source)
@@ -84,7 +84,7 @@ def make_reading(
 
 
 def read_columns(source: str, reading: Reading, tell: Callable[[str], object] = say) -> Columns:
-    """Read a table without copies of a column, and tell of which there were any, and how it was read.
+    """Read a table without copies of a column; tell which columns had copies, and how it was read.
 
     Raises:
         InputError: it cannot be read.
@@ -105,7 +105,7 @@ def read_new_rows(source: str, reading: Reading = AS_IT_IS) -> pa.Table:
 
 
 def read_rows_if_named(source: str | None, reading: Reading, needed: str) -> pa.Table | None:
-    """Read rows as above; without a source return None.
+    """Read rows as above; return None without a source.
 
     Raises:
         InputError: they cannot be read, or only the reading is given, for which a file is ``needed``.
@@ -160,23 +160,23 @@ def declare_types(
     ),
     keep_values: str | None = make_option("Words that are not empty cells, such as NA,none.", panel=READING),
 ) -> DeclaredTypes:
-    """Collect what is said of columns."""
+    """Collect what is said about columns."""
     listed = (tuple(_names(text) or ()) for text in (categorical, numeric, date, keep_values))
     categories, numbers, dates, kept = listed
     return DeclaredTypes(categories, numbers, dates, thousands, labels or "", drop_unlabelled, kept)
 
 
 class Chosen(NamedTuple):
-    """What is said of a table: which of its columns are what, and how it is read."""
+    """What is said about a table: what each of its columns is, and how it is read."""
 
     roles: Roles
     asked: DeclaredTypes
     reading: Reading
 
     def read(self, source: str, study: AnyStudy, test: str | None = None) -> tuple[Task, TestRows | None]:
-        """Return the task of a table for a study, and say how many rows are left out; and test rows.
+        """Return the task of a table for a study, and test rows; say how many rows are left out.
 
-        The latter are of another table, if one is named, else of the named set; a procedure has none.
+        Test rows come from another table, if one is named, or else from the named set; a procedure has none.
 
         Raises:
             InputError: the data cannot be read or learned from.
@@ -215,7 +215,7 @@ def choose_columns(
         None, "--id", help="Column that names the rows; not learned from.", rich_help_panel=COLUMNS
     ),
 ) -> Chosen:
-    """Collect which columns are what, and how they are read."""
+    """Collect what each column is, and how columns are read."""
     roles = Roles(target, _names(features), _names(drop), group, weight=weight, id=row_id)
     return Chosen(roles, asked, reading)
 
@@ -237,15 +237,15 @@ LONGEST_NAME = 30
 
 
 def say_columns(problem: Problem) -> None:
-    """Print what was understood of the columns of a table, and what looks like a mistake in them."""
+    """Print how the columns of a table were interpreted, and what looks like a mistake in them."""
     held = problem.all_rows.n - problem.task.n
     say(*describe_reading(problem), *describe_columns(problem.task, held))
 
 
 def describe_reading(problem: Problem) -> list[str]:
-    """Return what is said of the reading of a table: columns that number the rows, and words taken for gaps.
+    """Return what is said about how a table was read: columns that number rows, and words taken for gaps.
 
-    Of a column without other gaps these are gaps by another name, and are said where it has subgroups.
+    In a column without other gaps these are gaps by another name, and are said where it has subgroups.
     """
     task = problem.task
     subgroups = () if problem.scores else problem.certification.subgroups
@@ -256,7 +256,7 @@ def describe_reading(problem: Problem) -> list[str]:
 
 
 def describe_columns(task: Task, held: int) -> list[str]:
-    """Return the columns of a table as they are understood; of a named set or a very large table nothing.
+    """Return the columns of a table as they are interpreted; nothing for a named set or a very large table.
 
     Args:
         task: the rows to look at.
@@ -280,7 +280,7 @@ def describe_columns(task: Task, held: int) -> list[str]:
 
 
 def say_environment(folder: str) -> None:
-    """Print a message if the run was made in another environment, where last bits may differ."""
+    """Print a message if the run was made in another environment, where the last bits may differ."""
     with suppress(StoreError):
         run = RunFolder(folder)
         metadata = run.execution()
@@ -297,7 +297,7 @@ PLAIN_SECONDS = 10.0
 
 
 class Display(Progress):
-    """Progress of a run: a live line on a terminal, else a plain one every ten seconds; a context manager.
+    """Progress of a run: a live line on a terminal, or else a plain one every ten seconds; a context manager.
 
     Args:
         console: console to print to.
@@ -347,7 +347,7 @@ def show_result(result: Result, folder: str, as_json: bool, details: bool = Fals
 
 
 def exit_unless_accepted(decisions: Sequence[Acceptance]) -> None:
-    """Exit with 5 if the contrary of what has to be proven is, with 6 if it is not proven."""
+    """Exit with 5 if the contrary of what has to be proven is proven, with 6 if it is not proven."""
     if not all(decision.met for decision in decisions):
         refuted = any(decision.refuted for decision in decisions)
         raise typer.Exit(PROVEN_WORSE if refuted else NOT_YET_PROVEN)

@@ -42,7 +42,7 @@ def status(
 ) -> None:
     """Show the result of a finished run, or the progress of an unfinished one.
 
-    Reads the run folder only.
+    Reads only the run folder.
     Can be used while the run is in progress.
 
         ckcv status runs/patients
@@ -80,24 +80,24 @@ def _describe_unfinished(folder: RunFolder, queue: Queue) -> tuple[dict[str, Any
 
 
 class ListedRun(NamedTuple):
-    """What is known of a run folder."""
+    """What is known about a run folder."""
 
     folder: str  # its path
     command: str | None  # which command made it, "run" or "evaluate"; None if that cannot be read
     target: str | None  # name of the column that is predicted; None if it cannot be read
-    rows: int | None  # of the table; None if it cannot be read
+    rows: int | None  # rows of the table; None if it cannot be read
     # "finished", "provisional" (something failed), "running", "unfinished", "damaged", or "unreadable" where
-    # a package that it needs is not here, or its store does not answer
+    # a package that it needs is not available, or its store does not answer
     state: str
     result: str  # what may be quoted, or the scores; "" if nothing is known yet
-    date: str  # when it was written last, in local time, such as 2026-03-01 12:30
+    date: str  # when it was last written, in local time, such as 2026-03-01 12:30
     problem: str  # what is wrong with it; "" if nothing is
 
 
 def list_runs(place: str | PathLike[str]) -> list[ListedRun]:
-    """Return what is in the run folders in a folder and below it, those written last first.
+    """Return what is in the run folders in a folder and below it, last written first.
 
-    Folders inside a run folder are parts of it. Links are not followed.
+    Folders inside a run folder are part of it. Links are not followed.
 
     Args:
         place: the folder, or an address such as s3://bucket/runs; a run folder is listed itself.
@@ -130,7 +130,7 @@ def _describe_folder(address: str, written: float) -> ListedRun:
 
 
 def _describe_result(result: Result) -> str:
-    """Return in a few words what may be quoted of a finished study, or its best scores."""
+    """Return briefly what may be quoted from a finished study, or its best scores."""
     if isinstance(result, Scored):
         score = result.scores[0]
         entry, figures = rank_entries(result, score)[0]
@@ -156,7 +156,7 @@ def list_folders(
 ) -> None:
     """List the run folders in a folder and below it: what they are about, and what may be quoted.
 
-    Those written last come first. Reads the run folders only; damaged ones are listed as damaged.
+    The last written come first. Reads only the run folders; damaged ones are listed as damaged.
 
         ckcv list runs
         ckcv list --json
@@ -200,16 +200,16 @@ def verify(
 ) -> None:
     """Check a finished run, and report what was recomputed and what was taken on trust.
 
-    Candidates, judged rows and certificate, or scores and predictions, are made again from the study, the
-    log and the models, and compared; the models are fitted again. The counts of errors in the log, that is
-    the search, are taken on trust unless --rerun runs the study again. Nothing is unpickled.
+    Candidates, judged rows and certificate, or scores and predictions, are recomputed from the study, the log
+    and the models, and compared; the models are fitted again. The counts of errors in the log, that is the
+    search, are taken on trust unless --rerun runs the study again. Nothing is unpickled.
 
-    The first line says what that is worth. "every figure follows from the data" (exit code 0): all was
-    computed again. "nothing contradicts the files; taken on trust: ..." (exit code 0): what was computed
+    The first line says what that is worth. "every figure follows from the data" (exit code 0): everything was
+    recomputed. "nothing contradicts the files; taken on trust: ..." (exit code 0): what was recomputed
     agrees, and the figures also rest on what is named. "not verified: ..." (exit code 6): what a claim rests
-    on cannot be computed here, was not looked at within the limit, or comes out otherwise under other
+    on cannot be computed here, was not looked at within the limit, or comes out differently under other
     versions or on another processor. Anything else is a difference (exit code 1); where models differ, with
-    the bound that those fitted again give.
+    the bound given by those fitted again.
 
         ckcv verify runs/patients --table patients.csv
         ckcv verify runs/patients --rerun --backend ray
@@ -249,7 +249,7 @@ def _show(folder: str, found: Verification, as_json: bool) -> None:
 
 @contextmanager
 def _end_after(seconds: float) -> Iterator[None]:
-    """End the process some time after a limit, if a fit goes on inside the context."""
+    """End the process some time after a limit, if a fit is still going on inside the context."""
 
     def end() -> None:
         say(f"not verified: a fit did not end in {seconds:g} s, the limit: allow more with --limit")

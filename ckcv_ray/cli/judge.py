@@ -42,7 +42,7 @@ def choose_columns(
         "Columns whose groups get claims too: sex,age:40,65 (edges; a single one as 40.0)."
     ),
 ) -> PredictionColumns:
-    """Return which columns are what."""
+    """Return what each column is."""
     named = parse_subgroups("subgroups", subgroups)
     return PredictionColumns(label, prediction, score, against, group, weight, named)
 
@@ -96,8 +96,8 @@ def judge(
     """Prove how often somebody else's predictions are wrong, on rows that nothing has seen.
 
     All rows of the table count, and nothing is fitted: how the predictions were made is up to you, as long as
-    it was finished without these rows. What is measured has an exact two-sided interval, and what is proven
-    a sentence that you may quote, with its conditions.
+    it was finished without these rows. What is measured comes with an exact two-sided interval, and what is
+    proven with a sentence that you may quote, including its conditions.
 
         ckcv judge test.csv --label outcome --prediction answer
         ckcv judge test.csv --label outcome --score risk --cut-off 0.5 --claim auc
@@ -140,8 +140,8 @@ def watch(
 
     Rows are appended to the stream of the run, a file that only grows and in which each row counts once. What
     is said holds at all times, however often it is looked at: the error measured with its limits, whether the
-    certificate still holds, and the error on each class. delta is shared: half of it is that of the error,
-    the classes share the rest. With groups, a group counts once, and only the error is watched.
+    certificate still holds, and the error on each class. delta is shared: half of it goes to the error, the
+    classes share the rest. With groups, a group counts once, and only the error is watched.
 
     An alarm says that the error is larger than certified (exit code 5). The options that choose what
     classifies rows, such as --vote, are those of ckcv predict.
@@ -203,9 +203,9 @@ def compare(
     """Prove on judged rows that a run errs less often than another, or by at most a margin more.
 
     The rows are labelled, and neither has learned from them. Each classifies them by the rule that ckcv
-    predict uses. The run is proven better by an exact sign test on the rows that only one of the two has
-    wrong; with a margin or groups by bounds on the difference. What is proven of better and of worse is false
-    with probability at most delta, together.
+    predict uses. The run is proven better by an exact sign test on the rows that only one of the two gets
+    wrong; with a margin or groups, by bounds on the difference. What is proven about better and about worse
+    is false with probability at most delta, together.
 
     Exit codes, for a gate in CI: 0 proven; 6 not yet proven, with the number of rows that is expected to
     prove it; 5 proven worse.

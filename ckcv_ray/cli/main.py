@@ -23,11 +23,11 @@ from ckcv_ray.version import VERSION
 if TYPE_CHECKING:
     from typer import _click
 
-HELP_PANELS = (  # in the order of ``--help-all``, which shows them beside the options in none
+HELP_PANELS = (  # in the order of ``--help-all``, which also shows the options in none
     *("Study", "SVM", "Other learners", "Certificate", "Procedure", "Search", "Columns"),
     *("If a table is refused", "Execution"),
 )
-FIRST = (  # of the options that are in no panel, in this order
+FIRST = (  # the options in no panel, in this order
     *("target", "features", "drop", "group", "certify", "budget", "learner", "resampling", "measure"),
     *("out", "details", "as_json"),
 )
@@ -54,7 +54,7 @@ class Command(TyperCommand):
             ctx.command.get_help_option(ctx).callback(ctx, parameter, asked)
 
     def format_help(self, ctx: "_click.Context", formatter: "_click.HelpFormatter") -> None:
-        """Show the options that are used most, or all; see ``TyperCommand``."""
+        """Show the most used options, or all; see ``TyperCommand``."""
         listed: list[Any] = self.params
         for parameter in listed:
             parameter.hidden = _is_further(parameter) and not self.shows_all
@@ -64,8 +64,8 @@ class Command(TyperCommand):
         """Parse arguments; see ``TyperCommand``.
 
         Raises:
-            InputError: an option was removed, and this says what to write instead; or one is given twice, of
-                which the last alone would count.
+            InputError: an option was removed (the message says what to write instead), or is given twice, and
+                only the last would count.
         """
         own: dict[str, Any] = {name: parameter for parameter in self.params for name in parameter.opts}
         options = [word.partition("=")[0] for word in args if word.startswith("--")]
@@ -73,7 +73,7 @@ class Command(TyperCommand):
         of_command = [f"ckcv {ctx.info_name} {option}" for option in strange]
         if gone := explain_removed(*of_command, *strange):
             raise InputError(gone)
-        given = [own[name] for name in options if name in own]  # by whichever of its names
+        given = [own[name] for name in options if name in own]  # by whichever name
         if twice := [one for one in given if given.count(one) > 1 and not (one.multiple or one.is_flag)]:
             named = " or ".join(twice[0].opts)
             raise InputError(f"{named} is given twice: give it once, with commas between values")
@@ -112,14 +112,14 @@ def _is_further(parameter: "_click.Parameter") -> bool:
 
 
 def _rank(parameter: "_click.Parameter") -> tuple[int, int]:
-    """Return where a parameter stands: its panel, and its place among those that are in none."""
+    """Return where a parameter stands: its panel, and its place among those in none."""
     panel = getattr(parameter, "rich_help_panel", None)
     if panel is not None:
         return 1 + (HELP_PANELS.index(panel) if panel in HELP_PANELS else len(HELP_PANELS)), 0
     return 0, FIRST.index(parameter.name) if parameter.name in FIRST else len(FIRST)
 
 
-COMMANDS = {  # and their help
+COMMANDS = {  # the commands and their help
     "run": "Select hyperparameters and k on labelled rows, bound the error, and write a run folder.",
     "report": "Write an HTML report of a finished run, or the form of a reporting guideline.",
     "predict": "Classify rows, or predict numbers, with what a finished run or evaluation has fitted.",
@@ -133,7 +133,7 @@ COMMANDS = {  # and their help
     "list": "List the run folders in a folder and below it: what they are about, and what may be quoted.",
     "export": "Write a single model of a finished run or evaluation as a file for other programs.",
 }
-PANELS = {  # of ``ckcv --help``, with their commands and the module of each
+PANELS = {  # panels of ``ckcv --help``, with their commands and the module of each
     "Everyday": {
         "run": "run",
         "report": "report",
@@ -153,7 +153,7 @@ YOUNG_OBJECTS = 10_000
 
 
 class Commands(TyperGroup):
-    """The commands of ckcv, each imported when it runs or shows its help, and not to list them all."""
+    """The commands of ckcv, each imported when it runs or shows its help, but not to list them all."""
 
     chosen: "_click.Command | None" = None
 

@@ -1,6 +1,6 @@
-"""How commands declare options, and options that several of them share.
+"""How commands declare options, and options that several commands share.
 
-Options of studies, with a certification and without, from the fields of their parts (``core.options``).
+Options of studies, of either kind, are made from the fields of their parts (``core.options``).
 """
 
 import os
@@ -39,13 +39,13 @@ def make_option(
     check: Callable[..., object] | None = None,
     value: object = None,
 ) -> Any:
-    """Declare an option of a default value that is shown as ``shown``; ``check`` refuses or reads values."""
+    """Declare an option whose default value is shown as ``shown``; ``check`` refuses or reads values."""
     text = f"{text} [default: {shown}]" if shown else text
     return typer.Option(value, help=text, show_default=False, rich_help_panel=panel, callback=check)
 
 
 def make_argument(name: str, text: str, check: Callable[[Given], Given]) -> object:
-    """Declare an argument, which is named so in ``--help``; ``check`` refuses values."""
+    """Declare an argument, with this name in ``--help``; ``check`` refuses values."""
     return typer.Argument(metavar=name, help=text, show_default=False, callback=check)
 
 
@@ -67,7 +67,7 @@ def normalize_folder(value: str | None) -> str | None:
 
 
 Folder = Annotated[
-    str,  # and no Path, which would make s3:/x of s3://x
+    str,  # not a Path, which would turn s3://x into s3:/x
     make_argument(
         "FOLDER", "Run folder, such as runs/patients or s3://bucket/runs/patients.", normalize_folder
     ),
@@ -79,7 +79,7 @@ def with_options(**makers: Callable[..., object]) -> Callable[[Callable[..., Giv
 
     Args:
         makers: by name of the command's parameter, the function whose result it takes. They are called in
-            this order: what takes long comes last, so that a mistake elsewhere is refused before.
+            this order: what takes long comes last, so that mistakes elsewhere are refused earlier.
     """
 
     def decorate(command: Callable[..., Given]) -> Callable[..., Given]:
@@ -110,7 +110,7 @@ def choose_folder(source: str, ending: str, run_id: str) -> str:
     Args:
         source: the table: patients.csv gives patients_run.
         ending: "run" or "scores".
-        run_id: of the run: a folder that holds it is gone on with; with another in it, the next number is
+        run_id: that of the run: a folder that holds it is continued; if it holds another, the next number is
             taken, as in patients_run_2.
 
     Raises:
@@ -121,7 +121,7 @@ def choose_folder(source: str, ending: str, run_id: str) -> str:
 
 
 def number_folder(name: str, run_id: str) -> str:
-    """Return the first of x_run, x_run_2 and so on that is free, or holds a run; see ``choose_folder``."""
+    """Return the first of x_run, x_run_2 and so on that is free, or holds this run; see ``choose_folder``."""
     folders = map(check_out, chain([name], (f"{name}_{number}" for number in count(2))))
     return next(one for one in folders if not open_files(one).exists() or find_run_id(one) == run_id)
 
@@ -160,7 +160,7 @@ def check_out(out: str) -> str:
 def check_run_place(out: str | None) -> str | None:
     """Check the path or address of a run folder, and that a run can be written to a path.
 
-    A store is not asked before the study and the table are known to be good.
+    A store is not contacted before the study and the table are known to be valid.
 
     Raises:
         InputError: it is neither, or cannot be written.
@@ -187,13 +187,13 @@ SLOT_HELP = {
     "certify": "Where the proven bound comes from: paper (the run's own counts), or holdout (rows kept "
     "aside: half of up to 400 rows, else a third).",
 }
-SLOT_PANELS = {"resampling": USUAL_PANEL, "criterion": USUAL_PANEL, "search": "Search"}  # none: used most
+SLOT_PANELS = {"resampling": USUAL_PANEL, "criterion": USUAL_PANEL, "search": "Search"}  # none: most used
 
 
 def list_offered(slot: str, kind: type[AnyStudy | Execution] = Study) -> dict[str, type[Named]]:
     """Return the parts that ``--help`` names; an estimator is chosen by its class, as in "module:Class".
 
-    Learners of numbers alone are named where a procedure is asked for.
+    Learners of numbers only are named where a procedure is requested.
     """
     left_out = {Kind.REGRESSION} if slot == "learner" and kind is not Procedure else None
     parts = list_parts(slot).items()
@@ -201,7 +201,7 @@ def list_offered(slot: str, kind: type[AnyStudy | Execution] = Study) -> dict[st
 
 
 def _parameters(kind: type[AnyStudy | Execution]) -> Iterator[Parameter]:
-    """Generate a parameter for each choice of a part, each option of the parts, and each of the study."""
+    """Yield a parameter for each choice of a part, each option of the parts, and each of the study."""
     offered = {slot: list_offered(slot, kind) for slot in getattr(kind, "slots", ())}
     for slot, choices in offered.items():
         if len(choices) > 1:
@@ -222,7 +222,7 @@ def _parameters(kind: type[AnyStudy | Execution]) -> Iterator[Parameter]:
 
 
 def show_default(field: Field[object]) -> str | None:
-    """Return the default of a field that is an option as ``--help`` shows it; None for none."""
+    """Return the default of a field that is an option as ``--help`` shows it; None for no default."""
     text: str | None = field.metadata["option"].default_text
     if text is not None or field.default in ((), "", None, False):
         return text
@@ -234,12 +234,12 @@ def _parameter(
 ) -> Parameter:
     shown = make_option(text, default, panel)
     if kind is bool:
-        shown.param_decls = (f"--{name.replace('_', '-')}",)  # and no --no-name
+        shown.param_decls = (f"--{name.replace('_', '-')}",)  # without --no-name
     return Parameter(name, Parameter.POSITIONAL_OR_KEYWORD, default=shown, annotation=kind | None)
 
 
 def takes(*parameters: Parameter) -> Callable[[Callable[..., Given]], Callable[..., Given]]:
-    """Declare the parameters of a function that computes one of a command; see ``with_options``."""
+    """Declare the parameters of a function that computes a command's parameter; see ``with_options``."""
 
     def decorate(make: Callable[..., Given]) -> Callable[..., Given]:
         make.__signature__ = Signature(parameters)  # type: ignore[attr-defined]

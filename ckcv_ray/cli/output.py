@@ -1,7 +1,7 @@
 """Streams of the command line: results to standard output, messages to standard error.
 
-How a command ends: an error becomes a message and an exit code, and so do signals and estimators that would
-end it.
+How a command ends: an error becomes a message and an exit code, as do signals and estimators that would end
+it.
 """
 
 import ctypes
@@ -25,9 +25,9 @@ from rich.console import Console
 from ckcv_ray.errors import CKCVError, InputError, RunError, StoreError, printable
 
 PACKAGE = Path(__file__).resolve().parents[1]
-STDOUT, STDERR = 1, 2  # descriptors
+STDOUT, STDERR = 1, 2  # file descriptors
 console = Console(stderr=True)
-_results: list[TextIO] = []  # the stream of results, where it is kept apart
+_results: list[TextIO] = []  # the stream of results, if it is kept apart
 
 
 def results() -> TextIO | None:
@@ -39,8 +39,8 @@ def results() -> TextIO | None:
 def keep_results_apart() -> Iterator[None]:
     """Keep standard output for results: whatever else is written there goes to standard error.
 
-    That is what estimators print, by Python, by compiled code, or by processes that they start. In a process
-    that runs one command it goes on to its end, so that nothing printed later follows the results.
+    That is what estimators print, from Python, from compiled code, or from processes they start. In a process
+    that runs one command this lasts to its end, so that nothing printed later follows the results.
     """
     before = sys.stdout
     if _results:
@@ -48,7 +48,7 @@ def keep_results_apart() -> Iterator[None]:
         return
     before.flush()
     saved, is_ours = os.dup(STDOUT), False
-    with suppress(AttributeError, UnsupportedOperation):  # it may have no descriptor
+    with suppress(AttributeError, UnsupportedOperation):  # it may have no file descriptor
         is_ours = before.fileno() == STDOUT
     kept = (
         os.fdopen(os.dup(STDOUT), "w", encoding=before.encoding, errors=before.errors) if is_ours else before
@@ -118,7 +118,7 @@ def silence(stream: TextIO) -> bool:
 def open_closed_streams() -> None:
     """Open standard streams that are closed (``>&-``), so that no file takes their place.
 
-    What is written to standard output then fails, as to a full disk; messages are dropped.
+    What is written to standard output then fails, as on a full disk; messages are dropped.
     """
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:
@@ -159,7 +159,7 @@ def exit_by_code() -> Iterator[None]:
             silence(stream)
         sys.exit(1)
     except OSError as error:
-        # Of standard output: it still cannot be written to; or no file is named, and the disk is full or
+        # On standard output: it still cannot be written to; or no file is named, and the disk is full or
         # failing.
         unnamed = error.filename is None and error.errno in {ENOSPC, EDQUOT, EFBIG, EIO}
         if (stream := results()) is None or not (silence(stream) or unnamed):
@@ -172,7 +172,7 @@ def _fail(reason: str, code: int) -> None:
     sys.exit(code)
 
 
-MAY_BE_IGNORED = (signal.SIGHUP, signal.SIGUSR1)  # the first as by nohup
+MAY_BE_IGNORED = (signal.SIGHUP, signal.SIGUSR1)  # the first by nohup, for example
 STOPS = (signal.SIGINT, signal.SIGTERM, *MAY_BE_IGNORED)  # schedulers send the last before they kill
 STOPPING = b"stopping: saving completed work (repeat to stop at once)\n"
 GRACE_SECONDS = 10.0  # for a fit to end by itself after a first signal
@@ -180,13 +180,13 @@ REPEAT_SECONDS = 0.3  # a signal to a group of processes also comes from the one
 
 
 class Signals:
-    """Handlers of the signals in ``STOPS``: the first one requests a stop, the second interrupts at once.
+    """Handlers for the signals in ``STOPS``: the first one requests a stop, the second interrupts at once.
 
-    So does a timer if nobody heeds the first, as while a worker computes a fit that never ends.
+    A timer does so too if nobody heeds the first, as while a worker computes a fit that never ends.
 
-    Those that the process was started to ignore, as by nohup, are ignored. An exception raised from a handler
-    can surface anywhere, even inside a library that swallows it. So the first signal only sets a flag, which
-    the driver reads between batches.
+    Signals that the process was started to ignore, as by nohup, stay ignored. An exception raised from a
+    handler can surface anywhere, even inside a library that swallows it. So the first signal only sets a
+    flag, which the driver reads between batches.
     """
 
     def __init__(self) -> None:
@@ -219,20 +219,20 @@ class Signals:
         raise KeyboardInterrupt
 
     def stop(self) -> bool:
-        """Return whether a signal was received; it is heeded then."""
+        """Return whether a signal was received; it has then been heeded."""
         if self.received is not None:
             signal.setitimer(signal.ITIMER_REAL, 0.0)
         return self.received is not None
 
 
 def list_stop_signals() -> list[signal.Signals]:
-    """Return the signals that ask a command to stop, without those that it was started to ignore."""
+    """Return the signals that ask a command to stop, except those that it was started to ignore."""
     ignored = [number for number in MAY_BE_IGNORED if signal.getsignal(number) == signal.SIG_IGN]
     return [number for number in STOPS if number not in ignored]
 
 
 def contain_command(command: Callable[..., None]) -> Callable[..., None]:
-    """Keep what estimators print out of the results of a command, and let it end when it is done, not before.
+    """Keep what estimators print out of the results of a command, and let it end only when it is done.
 
     Raises:
         RunError: code of an estimator or of a package raised SystemExit, or the like.

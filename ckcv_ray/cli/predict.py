@@ -1,4 +1,4 @@
-"""Command predict, and its tables: written to a file or to standard output, and recognised in files."""
+"""Command predict, and its tables: written to a file or standard output, and recognised in files."""
 
 from csv import reader
 from io import BytesIO
@@ -81,14 +81,14 @@ class Output(NamedTuple):
 
 
 def are_predictions(file: Path) -> bool:
-    """Return whether a file has the columns of predictions; one column may be among them that was kept."""
+    """Return whether a file has the columns of predictions; one more, a kept column, may be among them."""
     try:
         if file.suffix == ".csv":
             with file.open(encoding="utf-8", newline="") as stream:
                 names = next(reader([stream.readline(LONGEST_HEADER)]), [])
         else:
             names = parquet.read_schema(file).names
-    except Exception:  # readers raise errors of all kinds
+    except Exception:  # readers may raise anything
         return False
     return names[:1] == ["row"] and any(tuple(names[at : at + 4]) == WRITTEN[1:5] for at in (1, 2))
 
@@ -122,7 +122,7 @@ class Table(NamedTuple):
     """A table to predict."""
 
     columns: pa.Table
-    keep: str | None  # name of the column to write as well, if there is one
+    keep: str | None  # name of a column to write as well, if any
     rows: NewRows  # all rows as numbers, and which of them can be judged
     judged: Index  # numbers of the rows that can be judged
     X: Rows  # these rows, (rows, d)
@@ -266,7 +266,7 @@ def _say_rows(table: Table, result: Result, rule: Rule) -> None:
 
 
 def _say_error_rate(result: Result, table: Table, rule: Rule, predicted: NDArray[Any], marks: Marks) -> None:
-    """Say how many of the rows with a label are predicted otherwise; of numbers, how far they are off."""
+    """Say how many labelled rows are predicted wrongly; for numbers, how far off predictions are."""
     learned, X = result.problem.every_row if rule.name == "full" else result.task, table.X
     target = learned.target
     if target.name not in table.columns.column_names:
@@ -296,6 +296,6 @@ def _say_error_rate(result: Result, table: Table, rule: Rule, predicted: NDArray
 
 
 def _describe_known(X: Rows, learned: Task) -> str:
-    """Return what to add to an error on rows of which some were learned from; "" if none was."""
+    """Return what to add to an error on rows if some were learned from; "" if none were."""
     known = int(find_known(X, learned).sum())
     return f"; {known} of them are learning rows, and say little about new ones" if known else ""

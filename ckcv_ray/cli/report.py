@@ -30,7 +30,7 @@ def read_text(option: str, file: FilePath) -> str:
     """Return the text of a file that an option names.
 
     Raises:
-        InputError: it cannot be read, is no UTF-8 text, or is too long.
+        InputError: it cannot be read, is not UTF-8 text, or is too long.
     """
     try:
         with Path(file).open("rb") as opened:
@@ -116,11 +116,11 @@ def fill_form(
 ) -> forms.FilledForm:
     """Fill the form of a guideline from a finished run and from a file of answers, and write it.
 
-    It is made from the run folder alone: nothing is fitted, and no model is applied.
+    The form is made from the run folder alone: nothing is fitted, and no model is applied.
 
     Raises:
         InputError: there is no such guideline, format or item, the answers cannot be read, or ``out``
-            cannot be written or exists and is no form.
+            cannot be written, or exists and is not a form.
         StoreError: the folder holds no finished run with a certification, or it is damaged.
     """
     form, suffix = forms.read_form(name), Path(out).suffix.lower()
@@ -168,7 +168,7 @@ def export(
 
     That is the model that ckcv predict uses after --certify holdout and after ckcv evaluate --refit best, or
     the one that is named. The file takes the columns that were learned from, as numbers in their order, and
-    gives class numbers. It is compared with the model on 10,000 rows. Nothing is proven of what other
+    gives class numbers. It is compared with the model on 10,000 rows. Nothing is proven about what other
     programs make of it.
 
         ckcv export patients_run --out model.skops

@@ -52,7 +52,7 @@ SERIAL = Execution("serial")
 HOUR, LONG = 3600.0, 600.0
 MAX_TRIED = 6
 WORKERS = "1,8,64,512"
-OF_PLAN = {"DATA", "--json", "--rows", "--try", "--workers", "--write-study"}  # a run takes others
+OF_PLAN = {"DATA", "--json", "--rows", "--try", "--workers", "--write-study"}  # a run does not take these
 
 
 @with_options(execution=options.make_execution, study=options.make_study, chosen=data.choose_columns)
@@ -160,7 +160,7 @@ def plan(
 
 
 def _list_given(ctx: typer.Context) -> dict[str, Any]:
-    """Return the values that a command was given, by option, or by DATA."""
+    """Return the values that a command was given, by option name, or DATA."""
     sources = {p: getattr(ctx.get_parameter_source(str(p.name)), "name", "") for p in ctx.command.params}
     listed = [parameter for parameter, source in sources.items() if source == "COMMANDLINE"]
     return {"DATA" if p.name == "source" else p.opts[0]: ctx.params[str(p.name)] for p in listed}
@@ -182,7 +182,7 @@ def _check_together(given: dict[str, Any]) -> None:
 def _take_first_look(
     given: dict[str, Any], study: Study, task: Task, try_for: str, rows: int | None, out: str | None
 ) -> tuple[Study, dict[str, Any], list[str]]:
-    """Try the learners that are named, or the usual ones, and record it beside the run that is planned.
+    """Try the learners named, or the usual ones, and record this beside the planned run.
 
     Returns:
         The study of that run, with the best learner if none was named; and what to say, as values and lines.
@@ -216,10 +216,10 @@ def _take_first_look(
 
 
 def _write_line(planned: Mapping[str, Any]) -> str:
-    """Return the line that runs what was planned with these options."""
+    """Return the command line that runs what was planned with these options."""
     words = ["ckcv", "run", planned["DATA"]]
     for option, value in planned.items():
-        for each in value if isinstance(value, list | tuple) else [value]:  # it may be repeated
+        for each in value if isinstance(value, list | tuple) else [value]:  # an option may be repeated
             if option not in OF_PLAN:
                 words += [option] if each is True else [option, str(each)]
     return shlex.join(words)
@@ -273,7 +273,7 @@ def _describe_plan(problem: Problem, planned: forecast.Plan) -> list[str]:
 
 
 def _suggest(planned: forecast.Plan) -> list[str]:
-    """Return lines about the search, and options with which a long run ends sooner, or searches more."""
+    """Return lines about the search, and options with which a long run ends sooner or searches more."""
     seconds = planned.seconds_by_workers.get(1, planned.seconds_at_most)
     lines = []
     if planned.effort is not None:
@@ -292,10 +292,10 @@ def _suggest(planned: forecast.Plan) -> list[str]:
 
 
 def limit_time(study: Study, budget: str | None) -> Study:
-    """Return the study with the search that a limit of time needs, if there is one.
+    """Return the study with the search that a time limit needs, if there is one.
 
     Raises:
-        InputError: it is no time, or the study says itself how much is computed.
+        InputError: it is not a time, or the study itself says how much is computed.
     """
     if budget is None:
         return study
@@ -342,7 +342,7 @@ def _run(work: Work, out: str, execution: Execution, yes: bool, budget: str | No
 def _allow_effort(
     work: Work, execution: Execution, expected: forecast.Estimate, budget: str
 ) -> tuple[Work, forecast.Estimate]:
-    """Return the work with the effort that a limit of time allows, and what it is expected to take."""
+    """Return the work with the effort that a time limit allows, and what it is expected to take."""
     problem, seconds = work.problem, parse_seconds("budget", budget)
     everything = expected.expect_everything()
     backend = choose_backend(execution, min(seconds, everything))
@@ -416,8 +416,8 @@ def evaluate(
     """Score learners by a usual procedure of cross validation, without a certificate.
 
     Each learner is fitted and scored on every split of the resampling; several learners are compared on the
-    same splits. A learner is taken as it usually is (an SVM: C = 1, gamma = 1 / number of columns), or at
-    every value that you name. A nested resampling selects among its values inside each training set.
+    same splits. A learner is taken with its usual values (an SVM: C = 1, gamma = 1 / number of columns), or
+    at every value that you name. A nested resampling selects among its values inside each training set.
     With --refit best the best setting of all is fitted on all rows, for ckcv predict.
     Learners of numbers (ridge, forest_regressor and others) predict a column of numbers.
 
@@ -432,7 +432,7 @@ def evaluate(
     task, _ = chosen.read(source, study)
     problem = Problem.of(study, task)
     folder = out or options.choose_folder(task.source, "scores", problem.run_id)
-    is_finished(problem, RunFolder(folder))  # refuses a folder of something else before columns are shown
+    is_finished(problem, RunFolder(folder))  # refuses a folder with something else before columns are shown
     data.say_environment(folder)
     data.say_columns(problem)
     say(*forecast.describe_rare_classes(task, held=0))

@@ -1,9 +1,9 @@
-"""What a finished study tells: each fact once, in the order in which a reader asks for it.
+"""What a finished study tells: each fact once, in the order in which readers ask.
 
 What the number is and whether it may be quoted, what it is about, what voids it, how it is checked and what
 to do next; then performance by class, claims, data, method and search, and as an appendix the paper's
 figures, the models and the options. Without a certification: tables of scores, doubts, and what they are
-worth. The terminal, the page, Markdown, cards and forms show the same facts, each as many as it has room for:
+worth. The terminal, the page, Markdown, cards and forms show the same facts, as many as each has room for:
 see ``render``.
 """
 
@@ -73,16 +73,16 @@ from ckcv_ray.tables.questions import describe_sorted
 from ckcv_ray.tables.task import Task
 from ckcv_ray.validation import ONE, Label, Values, quote
 
-FIRST, DETAILS, PAGE = 1, 2, 3  # levels: of the first screen, of --details, of the page alone
-CAUTION, QUESTION = "CAUTION", "QUESTION"  # facts that are set off from others
+FIRST, DETAILS, PAGE = 1, 2, 3  # levels: the first screen, --details, the page alone
+CAUTION, QUESTION = "CAUTION", "QUESTION"  # facts that are set apart from others
 NEW = "new rows", "rows of new groups"
 FOLDER = "RUN_FOLDER"  # stands for the folder in commands
 MAX_NAMED = 20  # columns, values or classes in a sentence
 MAX_DESCRIBED = 200  # columns
-MAX_OPEN_COLUMNS = 25  # of which the table is not folded
+MAX_OPEN_COLUMNS = 25  # up to which a table is not folded
 MAX_LABELS, MAX_LABEL = 3, 40
-MAX_CONFUSED, MAX_MISTAKES = 12, 10  # classes of a confusion matrix; else mistakes that are listed
-BY_CLASS = {  # of more than two classes the first and the third are told of each
+MAX_CONFUSED, MAX_MISTAKES = 12, 10  # classes of a confusion matrix; otherwise, mistakes listed
+BY_CLASS = {  # with more than two classes, the first and the third are told of each
     "sensitivity": "sensitivity: ‘{}’ found",
     "specificity": "specificity: ‘{}’ found",
     "ppv": "PPV: ‘{}’ predicted, and right",
@@ -96,9 +96,9 @@ KINDS = {ColumnKind.NUMBER: "numbers", ColumnKind.CATEGORY: "categories", Column
 NO_DIGEST: Mapping[str, str] = {}
 OWN_CUT_OFF = "; at the learner's own cut-off, not the one chosen"
 WORST = 5  # classes
-MAX_RUNS = 3  # folders that are named
+MAX_RUNS = 3  # folders named
 LONGEST_LABEL, LONGEST_REASON, LONGEST_CLAIM = 24, 80, 160  # characters
-LONGEST_CLAIMS = 240  # together
+LONGEST_CLAIMS = 240  # all claims together
 NEW_ROWS = "on new rows, none of these"  # what is selected again by judged rows is not covered
 HELD_OUT, ESTIMATED = "held-out rows", "rows of all estimate sets, each by the member of its split"
 CHECKED = (
@@ -114,10 +114,10 @@ PAPER_IS = (
     "Anguita, Ghelardoni, Ghio, Oneto, Ridella: The ‘K’ in K-fold Cross Validation, ESANN 2012: in each "
     "split one part trains, one selects and one estimates; they share no row."
 )
-MAX_LISTED_SETTINGS = 10  # in a terminal, of those among which one is chosen
-MAX_INNER = 50  # settings listed by their inner splits
-FEW_SPLITS = 40  # of which every score is listed
-FEW_SCORED_ROWS = 20  # of a split, about whose mean little can be said
+MAX_LISTED_SETTINGS = 10  # settings listed in a terminal if one of them is chosen
+MAX_INNER = 50  # settings listed with their inner splits
+FEW_SPLITS = 40  # up to which every score is listed
+FEW_SCORED_ROWS = 20  # of a split: its mean says little
 RELATIVE = frozenset({"mape", "neg_mean_absolute_percentage_error"})
 EXPLAINED = frozenset({"r2", "cor2"})
 KEEP = "The folder keeps no predictions by row: ckcv evaluate --save-predictions keeps them."
@@ -160,32 +160,32 @@ NOT_COVERED = (
 
 @dataclass(frozen=True, eq=False)
 class Fact:
-    """One thing worth telling about a result. What stands side by side has one rule and one set of rows."""
+    """One thing worth telling about a result. Facts side by side share one rule and one set of rows."""
 
     name: str  # in a word or two, unique to facts of one kind; "" for a sentence that needs none
-    text: str  # in words, without the name and without a full stop unless it is a sentence
-    level: int = PAGE  # ``FIRST``, ``DETAILS`` or ``PAGE``: where it is told first
-    value: Any = None  # what the text says, as in ``Result.to_json``; None if that is no single value
-    rule: str = ""  # that it is about; "" without one
-    rows: str = ""  # that it is counted on; "" without any
+    text: str  # in words, without the name, and with a full stop only if it is a sentence
+    level: int = PAGE  # ``FIRST``, ``DETAILS`` or ``PAGE``: where it first appears
+    value: Any = None  # what the text says, as in ``Result.to_json``; None if that is not a single value
+    rule: str = ""  # the rule that it is about; "" without one
+    rows: str = ""  # the rows that it is counted on; "" without any
 
 
 @dataclass(frozen=True)
 class FactTable:
-    """Facts that are told side by side."""
+    """Facts shown side by side."""
 
     title: str
     heads: Sequence[str]
     rows: Sequence[Sequence[str]]  # the first cell of each names it
-    note: str = ""  # what to know of it, or a traceback, of several lines
+    note: str = ""  # what to know about it, or a traceback of several lines
     level: int = PAGE
-    folded: bool = False  # whether a reader of the page has to ask for it
+    folded: bool = False  # whether a reader of the page has to unfold it
     most: int | None = None  # rows that a terminal shows; all of them by default
 
 
 @dataclass(frozen=True)
 class Section:
-    """Facts that belong together, but for those without a text, with pictures where these are drawn."""
+    """Facts that belong together, except those without text; with pictures where these are drawn."""
 
     name: str  # identifies it
     title: str
@@ -198,7 +198,7 @@ class Section:
 
 
 def describe_subject(result: Result) -> str:
-    """Say what is predicted, and for which rows."""
+    """Return what is predicted, and for which rows."""
     labels = [cut(str(label), MAX_LABEL) for label in result.task.classes]
     named, name = ", ".join(cut_list(labels, "more classes", MAX_LABELS)), result.task.target.name
     what = f"{name} ({named})" if labels else f"a number, {name},"
@@ -206,9 +206,9 @@ def describe_subject(result: Result) -> str:
 
 
 def tell_data(result: Result, repeats: int, most: int) -> Section:
-    """Tell of the table, including the rows held out, of which so many equal another one.
+    """Tell about the table, including the rows held out; ``repeats`` of its rows equal another.
 
-    Its columns take long of many rows, and are left out if ``most`` is below the level of the page.
+    Its columns take long with many rows, and are left out if ``most`` is below the level of the page.
     """
     task = result.problem.all_rows
     if not task.classes:
@@ -263,7 +263,7 @@ def _tell_table(result: Result, task: Task, target: str, repeats: int) -> Iterat
 
 
 def _describe_column(x: Values, column: Column) -> tuple[str, ...]:
-    """Return name, kind, gaps and their share, number of different values, and what is typical."""
+    """Return name, kind, gaps and their share, number of distinct values, and what is typical."""
     known, typical = x[~np.isnan(x)], ""
     gaps = len(x) - len(known) or None
     if len(known) and column.kind is ColumnKind.CATEGORY:
@@ -318,7 +318,7 @@ def tell_failures(failures: Sequence[Failure], problem: Problem) -> list[Section
 
 
 def tell_origin(result: Result, digests: Mapping[str, str]) -> list[Section]:
-    """Tell on what a result was computed, and the SHA-256 of what it is made of."""
+    """Tell on what a result was computed, and the SHA-256 of what it is made from."""
     package = {"package": result.execution.get("package", "unknown")}
     environment = flatten(package | result.execution.get("environment", {}))
     files = [Fact(f"SHA-256.{name}", digest) for name, digest in digests.items()]
@@ -340,7 +340,7 @@ def list_first(texts: Sequence[object]) -> str:
 
 
 def flatten(values: object, name: str = "") -> Iterator[Fact]:
-    """Tell nested JSON values, each by its dotted name.
+    """Yield a fact for each of nested JSON values, by its dotted name.
 
     Items of a list are named by their ``name``, or counted from 1.
     """
@@ -349,7 +349,7 @@ def flatten(values: object, name: str = "") -> Iterator[Fact]:
     if isinstance(values, Mapping):
         for key, value in values.items():
             yield from flatten(value, f"{name}.{key}" if name else str(key))
-    elif isinstance(values, list | tuple):  # a function among measures is in words
+    elif isinstance(values, list | tuple):  # a function among measures is put in words
         words = (" ".join(each.values()) if isinstance(each, Mapping) else each for each in values)
         yield Fact(name, ", ".join(map(_format_plain, words)) or "none")
     else:
@@ -373,14 +373,14 @@ def tell_classes(
     fixed: Collection[str] = (),
     claims: Sequence[Claim] = (),
 ) -> tuple[Fact, list[FactTable]]:
-    """Tell what a rule makes of the rows of each class.
+    """Tell how a rule classifies the rows of each class.
 
     Args:
-        labels, positive: the classes, and the number of the positive one of two.
+        labels, positive: the classes, and the number of the positive one if they are two.
         counts: rows by class and predicted class, the undecided last, (n_classes, n_classes + 1).
         delta: probability with which an interval may miss.
         fixed: which of ``BY_CLASS`` have exact intervals.
-        claims: about the rule, of which those about single classes stand beside their figures.
+        claims: claims about the rule; those about single classes stand beside their figures.
     """
 
     def bound(part: int, whole: int) -> str | None:
@@ -412,14 +412,14 @@ def tell_classes(
 
 
 def _tell_confusion(labels: Sequence[Label], counts: NDArray[np.int64]) -> FactTable:
-    """Return the confusion matrix in rows; of more classes than can be shown, the most frequent mistakes."""
+    """Return the confusion matrix in rows; if there are too many classes, the most frequent mistakes."""
     names = [*map(str, labels), "undecided"]
     if len(labels) <= MAX_CONFUSED:
         shown = len(labels) + bool(counts[:, -1].any())
         rows = [format_row(name, *line[:shown]) for name, line in zip(names, counts.tolist(), strict=False)]
         heads = ("actual \\ predicted", *names[:shown])
         return FactTable("Confusion matrix, in rows", heads, rows, level=DETAILS)
-    shares = counts / np.maximum(1, counts.sum(axis=1, keepdims=True))  # of the rows of a class
+    shares = counts / np.maximum(1, counts.sum(axis=1, keepdims=True))  # among the rows of a class
     cells = np.argwhere(counts).tolist()
     found = sorted(((i, j) for i, j in cells if i != j), key=lambda mistake: -shares[mistake])
     rows = [
@@ -436,10 +436,10 @@ def facts(
     """Return what a finished study tells, in the order of the page.
 
     Args:
-        result: what it knows.
+        result: what the study knows.
         judged: the rows that figures show; without a certification, the predictions that its folder keeps.
-        manifest: SHA-256 of the manifest of its folder, by its name.
-        most: the largest level that is told; what takes long and is above it is left out.
+        manifest: SHA-256 of the manifest of its folder, by the manifest's name.
+        most: the largest level told; what takes long and lies above it is left out.
     """
     if not isinstance(result, Certified):
         return [*_tell_scores(cast(Scored, result), judged, most), *tell_origin(result, manifest)]
@@ -491,7 +491,7 @@ def tell_quote(
     decisions: Sequence[Acceptance],
     question: str = "",
 ) -> Section:
-    """Tell which claim may be quoted, if one may, or why the first may not; and what to know before."""
+    """Tell which claim may be quoted, if any, or why the first may not; and what to know before."""
     told, first, cautions = list[Fact](), c.first, [text for text in cautions if quoted or text != nothing]
     if quoted is not None:
         of = f"{quoted.name} on {task.units.word(*NEW)} in the long run, {quoted.quantity.side}"
@@ -509,7 +509,7 @@ def tell_quote(
     else:
         headline = first.quantity.word(first.quantity.quoted, first, task)
         verdict = f"{may}: {headline}, with probability {format_level(first.delta)}"
-    # of an error, its bound is compared with what was measured
+    # for an error, its bound is compared with what was measured
     share = first.risk if first.quantity.is_error and task.classes else None
     told.append(Fact("verdict", verdict, FIRST, share))
     stated = "" if quoted is None else quoted.statement.replace(f" ({quoted.method}).", ".")
@@ -520,7 +520,7 @@ def tell_quote(
 
 
 def _find_basis(claim: Claim) -> tuple[str, str]:
-    """Return the rule that a claim is about and the rows that it rests on, as all that stands beside it."""
+    """Return the rule that a claim is about and the rows that it rests on, as all that is shown beside it."""
     cut_off = "" if claim.cut_off is None else f" with cut-off {claim.cut_off:.6g}"
     return f"{claim.classifier}{cut_off}", HELD_OUT if claim.held_out else ESTIMATED
 
@@ -532,7 +532,7 @@ def _list_cautions(result: Certified) -> list[str]:
         held = np.bincount(problem.all_rows.y[problem.held], minlength=task.n_classes)
         if listed := task.target.name_classes(np.flatnonzero(~learned), held):
             said.append(f"All rows held out, so never predicted, and all count as wrong: {listed}.")
-    if counts is not None and len(counts) > 2:  # else it is said by class
+    if counts is not None and len(counts) > 2:  # otherwise it is said by class
         never = np.flatnonzero(learned & counts.any(axis=1) & (counts.diagonal() == 0))
         if listed := task.target.name_classes(never, counts.sum(axis=1)):
             said.append(f"Never found, so that every row of theirs counts as wrong: {listed}.")
@@ -604,7 +604,7 @@ def _tell_next(result: Certified) -> Iterator[Fact]:
 
 
 def list_edges(problem: Problem, setting: Setting) -> list[str]:
-    """Return one sentence for each grid, a list of numbers, that has the winner's setting on its edge."""
+    """Return a sentence for each grid, a list of numbers, with the winner's setting on its edge."""
     _, learner = problem.find_learner(setting)
     inside = list_inside(learner, "param")
     values = ((name, known, setting.get(name)) for name, known in get_values(learner).items())
@@ -620,14 +620,14 @@ def list_edges(problem: Problem, setting: Setting) -> list[str]:
 def _advise(result: Certified) -> Iterator[str]:
     """Yield how a closer bound can be had, with what it is expected to be: by rows held out, or by more.
 
-    Which bound of losses is the closest depends on them one by one, which are not known of other rows: of
-    rows held out it is expected by their total alone, and of more rows with a distance from the mean that
-    shrinks as the root of their number grows.
+    Which bound on losses is the closest depends on each loss, and losses are unknown for other rows: for rows
+    held out the bound is expected from the total alone, and for more rows by assuming that its distance from
+    the mean shrinks as the root of their number grows.
     """
     c, error = result.certificate, measure_error(result)
     first, baseline, counted = c.first, c.baseline, not result.problem.has_losses
 
-    def expect(held: int) -> float:  # the bound if as many are wrong, or as far off, as were measured
+    def expect(held: int) -> float:  # the bound if as many are wrong, or as far off, as measured
         if counted:
             return float(clopper_pearson(ceil(error * held), held, first.delta))
         return bound_mean_loss([ceil(error * held * ONE)], held, first.delta)
@@ -681,7 +681,7 @@ def _tell_subject(result: Certified, found: Calibration | None) -> Iterator[Fact
 
 
 def _describe_measured(result: Certified) -> str:
-    """Say what was measured of what the first claim is about: an estimate, which the bound allows for."""
+    """Return what was measured of what the first claim is about: an estimate, which the bound allows for."""
     c, counts, positive = result.certificate, tabulate_claimed(result), result.problem.positive
     first, on = c.first, "scored rows"
     if first.held_out:
@@ -699,7 +699,7 @@ def _describe_measured(result: Certified) -> str:
     if first.label is not None:
         if counts is None:
             return ""
-        # the claim of a recall that a cut-off guarantees counts the rows that it may miss
+        # the claim on a recall that a cut-off guarantees counts the rows that it may miss
         number = result.task.classes.index(first.label)
         rows = int(counts[number].sum())
         first = replace(first, errors=rows - int(counts[number, number]), rows=rows)
@@ -710,12 +710,12 @@ def _describe_measured(result: Certified) -> str:
 
 
 def tell_comparison(c: Compared, task: Task, by_group: bool = True) -> Iterator[Fact]:
-    """Tell the error of the constant, and whether the rule of the first claim is better than all of them.
+    """Tell the constant's error, and whether the rule of the first claim is better than every constant.
 
-    Of groups it is the mean over these, unless rows count alike whatever their group (not ``by_group``).
+    With groups it is the mean over these, unless rows count alike in any group (not ``by_group``).
     """
     baseline, first, off = c.baseline, c.first, task.target.word("", "off by ")
-    alike = first.quantity.guarded or bool(off)  # else the claim is of the rows of one class, say
+    alike = first.quantity.guarded or bool(off)  # otherwise the claim is, say, on the rows of one class
     on = "the same rows" if alike and first.held_out else f"{'the' if alike else 'all'} {baseline.on}"
     figure = f"{baseline.figure}{' on average' if off else ' wrong' * (not alike)}"
     mean = task.units.word("", ", mean over groups") if by_group else ""
@@ -725,7 +725,7 @@ def tell_comparison(c: Compared, task: Task, by_group: bool = True) -> Iterator[
 
 
 def list_other_claims(c: Compared) -> str:
-    """Return what is proven beside the first claim, by its rule, and may be quoted."""
+    """Return what else is proven about the rule of the first claim, and may be quoted."""
     first, shown = c.first, list[str]()
     for claim in c.claims:
         kind = claim.quantity
@@ -753,9 +753,9 @@ def _describe_answered(c: Certificate) -> str:
 
 
 def _describe_classes(result: Certified) -> str:
-    """Return how many rows of each class the rule of the first claim has wrong, the worst first.
+    """Return how many rows of each class the rule of the first claim gets wrong, the worst first.
 
-    They are the rows that this claim counts: with one about the error they add up to what is measured.
+    These are rows that this claim counts: if it is about the error, they add up to what is measured.
     """
     if (counts := tabulate_claimed(result)) is None:
         return ""
@@ -774,7 +774,7 @@ def _describe_classes(result: Certified) -> str:
 
 
 def describe_worst(c: Compared) -> str:
-    """Return what is proven of the worst of the subgroups; "" without any."""
+    """Return what is proven of the worst subgroup; "" without any."""
     claimed = [claim for claim in c.subgroups or () if claim.label is None]
     known = [claim for claim in claimed if claim.bound is not None]
     if not claimed:
@@ -796,7 +796,7 @@ def _describe_model(result: Certified) -> str:
     held = f", {c.n_held:,} held out" if c.n_held else ""
     groups = result.task.units.word("", f" in {result.problem.all_rows.n_units:,} groups")
     several = f", {len(c.labels)} classes" if len(c.labels) > 2 else ""
-    kind = result.task.target.word(several, ", numbers")  # of two both are named by class
+    kind = result.task.target.word(several, ", numbers")  # if there are two, both are named by class
     chosen, features = Candidate(result.setting, result.k), pluralize(len(result.task.features), "column")
     return f"{chosen}; {c.n_rows:,} rows{groups}{held}, {features}{kind}"
 
@@ -826,7 +826,7 @@ def _tell_performance(
     told = [Fact("operating point", f"{rows}, by {rule}", DETAILS, None, rule, rows)]
     if counts is not None:
         fixed, same = [*BY_CLASS], [claim for claim in c.claims if claim.shares_rule(first)]
-        if first.cut_off is not None:  # it depends on the labels of these rows: so do PPV and NPV at it
+        if first.cut_off is not None:  # it depends on the labels of these rows, as do PPV and NPV at it
             fixed = [name for name in fixed[:2] if quantity.is_fixed_for(name, result.problem.required)]
         fixed = fixed if first.held_out and result.task.units.independent else []
         wrong, tables = tell_classes(
@@ -849,11 +849,11 @@ def _tell_performance(
     told += [Fact("measured", said, DETAILS) for said in others]
     if others:
         told.append(Fact("intervals", describe_intervals(c.delta), DETAILS))
-    if judged is not None:  # else it is told by a figure
+    if judged is not None:  # otherwise a figure shows it
         told.append(Fact("figures", f"of {judged.rows}"))
     elif found is not None:
         heads, bins = drop_empty(*found.tabulate(result.task.classes))
-        if len(bins) > MAX_OPEN_COLUMNS:  # of which a terminal shows the first
+        if len(bins) > MAX_OPEN_COLUMNS:  # a terminal shows the first of them
             bins.sort(key=lambda cells: cells[-1] == "inside")
         tables.append(FactTable("Calibration", heads, bins, found.note, DETAILS, most=MAX_OPEN_COLUMNS))
         if not found.n_outside:
@@ -1050,7 +1050,7 @@ def _name_side(score: Score) -> str:
 
 
 def _tabulate_score(result: Scored, score: Score, settings: Sequence[SettingScores], title: str) -> FactTable:
-    """Return the figures of a score; where one of many settings is chosen, that with the best mean first."""
+    """Return the figures of a score; where one of many settings is chosen, best mean first."""
     listed = scored.lists_settings(result)
     ranks = dict(zip(result.entries, (row.places[score.name].rank for row in settings), strict=False))
     entries, choose, rows = list(result.entries), result.study.choose, []

@@ -1,9 +1,9 @@
 """The figures of a result: each a chart with a caption and the table of its values.
 
 A chart is a value: marks and tiles on two axes, drawn by matplotlib, as SVG for a page or in notebooks
-(``result.plot``). On a page text and lines have the colour of the surrounding text, in a light and in a dark
-scheme; the same chart gives the same bytes. What is drawn of judged rows is of those that the first claim
-counts, or of kept predictions.
+(``result.plot``). On a page, text and lines have the colour of the surrounding text, in a light and in a dark
+scheme; the same chart gives the same bytes. Figures of judged rows show those that the first claim counts, or
+those of kept predictions.
 """
 
 import re
@@ -65,19 +65,19 @@ if TYPE_CHECKING:
 
 INK = "#010203"  # stands for the colour of the surrounding text: "currentColor" on a page, black elsewhere
 BLUE, ORANGE, RED = "#2f80d8", "#d9730d", "#e5484d"
-COLOURS = (BLUE, ORANGE, "#2b9a66", "#8e4ec6", "#c2298a", "#8d6e4a")  # of curves, and of classes
-WIDTH, HEIGHT, FONT = 330, 230, 9  # in points of 1/72 inch: text is large enough on a telephone
-LETTER, LINE_HEIGHT = 0.6 * FONT, 14  # about the width of a letter, and the height of a line
+COLOURS = (BLUE, ORANGE, "#2b9a66", "#8e4ec6", "#c2298a", "#8d6e4a")  # for curves and for classes
+WIDTH, HEIGHT, FONT = 330, 230, 9  # in points of 1/72 inch: text is large enough on a phone
+LETTER, LINE_HEIGHT = 0.6 * FONT, 14  # roughly the width of a letter, and the height of a line
 STYLE = {
     **dict.fromkeys(("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color"), INK),
     **dict.fromkeys(("axes.spines.top", "axes.spines.right"), False),
     **{"svg.fonttype": "none", "font.size": FONT, "font.sans-serif": ["DejaVu Sans"]},
 }
-# what would hold for all of a page, or occur twice on it, and more digits than are seen
+# what would apply to all of a page, or occur twice on it, and more digits than can be seen
 NOT_OF_A_PAGE = re.compile('(?<=<g) id="[^"]*"|(?<=<use )xlink:|(?<=\\.\\d\\d)\\d+')
-DRAWING = Lock()  # the style of matplotlib is one of the process
+DRAWING = Lock()  # matplotlib has one style per process
 MAX_NAME, MAX_KEY = 24, 40  # characters of a name at an axis, and in a legend
-MIN_SIDE, PART_SIDE, FULL_SIDE = 0.12, 0.66, 0.98  # of squares
+MIN_SIDE, PART_SIDE, FULL_SIDE = 0.12, 0.66, 0.98  # sides of squares
 FAINT, LINE, N_SHADES, MAX_DECADES = 0.35, 1.4, 16, 2.5
 MAX_STRIPS, MAX_DRAWN_CLASSES, MAX_BARS = 40, 6, 15
 LISTED_BENEFITS, MAX_IMPORTANT = 11, 50  # rows in the tables of the decision curve and of importance
@@ -100,12 +100,12 @@ class Mark(NamedTuple):
     x: ArrayLike
     y: ArrayLike
     colour: str = INK  # of line and markers
-    name: str = ""  # in the legend; "" if it is not there
-    width: float = 0.0  # of the line; 0 if there is none
+    name: str = ""  # in the legend; "" if it is not listed
+    width: float = 0.0  # of the line; 0 for no line
     dash: tuple[float, ...] = ()  # lengths of its dashes and gaps
-    shape: str = ""  # of the markers: as matplotlib names them; "" if there are none
+    shape: str = ""  # of the markers, as matplotlib names them; "" for no markers
     size: float = 5.0  # of the markers
-    hollow: bool = False  # whether their outline alone is drawn
+    hollow: bool = False  # whether only their outline is drawn
     edge: str = ""  # colour of an outline
     alpha: float = 1.0  # how opaque it is, from 0 to 1
 
@@ -113,19 +113,19 @@ class Mark(NamedTuple):
 class Tiles(NamedTuple):
     """Squares that are coloured by values."""
 
-    x: Index  # of their middles
+    x: Index  # of their centres
     y: Index
-    side: Values  # of each
+    side: Values  # of each square
     values: Values
     label: str  # what the values are
-    power: float = 1.0  # of a value's place on the scale: below 1, colours are finest near its start
+    power: float = 1.0  # for a value's place on the scale: below 1, colours are finest near its start
 
 
 class Scale(NamedTuple):
     """One axis of a chart."""
 
     label: str = ""
-    low: float | None = None  # its ends; None for those of what is drawn, with a margin
+    low: float | None = None  # its ends; None for those of what is drawn, plus a margin
     high: float | None = None
     names: Sequence[str] | None = None  # of the positions 0, 1, ..., if these have names
     log: bool = False
@@ -133,14 +133,14 @@ class Scale(NamedTuple):
     whole: bool = False  # whether its values are whole numbers
 
     def name_ticks(self, most: float) -> tuple[list[float], list[str]]:
-        """Return at most so many of the positions that have names, with these."""
+        """Return at most ``most`` of the positions that have names, and their names."""
         names = [shorten_name(name) for name in self.names or ()]
         every = ceil(len(names) / max(1.0, most)) or 1
         return [*map(float, range(0, len(names), every))], names[::every]
 
 
 class Chart(NamedTuple):
-    """What is drawn, in this order, on two axes."""
+    """What is drawn on two axes, in this order."""
 
     x: Scale
     y: Scale
@@ -149,7 +149,7 @@ class Chart(NamedTuple):
 
 
 def shorten_name(name: object, most: int = MAX_NAME) -> str:
-    """Return a name as it is written at an axis: on one line, printable, and cut in its middle if long."""
+    """Return a name as written at an axis: on one line, printable, and cut in its middle if long."""
     text = " ".join(printable(str(name)).split())
     half = most // 2 - 2
     return text if len(text) <= most else f"{text[:half]} … {text[-half:]}"
@@ -161,11 +161,11 @@ def write_svg(chart: Chart, label: str) -> str:
 
     file, salt = StringIO(), f"{label} {chart.x.label} {chart.y.label}"
     with DRAWING, warnings.catch_warnings(), style.context(["default", STYLE | {"svg.hashsalt": salt}]):
-        warnings.simplefilter("ignore")  # of letters that its font lacks: a page has the reader's fonts
+        warnings.simplefilter("ignore")  # about letters that its font lacks: a page uses the reader's fonts
         drawn = figure.Figure((WIDTH / 72, chart.height / 72), facecolor="none", layout="constrained")
         draw_on(drawn.add_subplot(facecolor="none"), chart, INK)
         drawn.savefig(file, format="svg", metadata=dict.fromkeys(("Creator", "Date", "Format", "Type")))
-    _, drawing = file.getvalue().split("</defs>", 1)  # the first is of the style of all of a document
+    _, drawing = file.getvalue().split("</defs>", 1)  # the first is for the style of a whole document
     drawing = re.sub(
         "<[^>]*>", lambda tag: NOT_OF_A_PAGE.sub("", tag[0]).replace(INK, "currentColor"), drawing
     )
@@ -173,7 +173,7 @@ def write_svg(chart: Chart, label: str) -> str:
 
 
 def draw_on(axes: "Axes", chart: Chart, ink: str = "black") -> None:
-    """Draw a chart on axes of matplotlib."""
+    """Draw a chart on matplotlib axes."""
     from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
     scales = {"y": chart.y, "x": chart.x}
@@ -264,7 +264,7 @@ def draw_search(result: Certified) -> list[Picture]:
 
 
 def draw_scores(result: Scored, score: Score) -> Iterator[Picture]:
-    """Yield the scores of single splits, and of each learner a heat map or a validation curve."""
+    """Yield the scores of single splits, and for each learner a heat map or a validation curve."""
     splits = "inner splits" if result.computed.chosen is not None else "splits"
     if result.computed.n_splits > 1:
         yield _draw_strips(result, score)
@@ -318,7 +318,7 @@ def _draw_landscape(result: Certified) -> Picture:
 def _draw_grid(
     title: str, caption: str, grid: Grid, best: int, parts: Sequence[Mark | Tiles], texts: Sequence[str]
 ) -> Picture:
-    """Draw settings over two hyperparameters, with a star at the best; the table has a text of each."""
+    """Draw settings over two hyperparameters, with a star at the best; the table has a text for each."""
     y, x = np.nonzero(grid.best == best)
     star = Mark(x, y, "white", shape="*", size=11, edge="black")
     (first, second), corner = grid.values, " \\ ".join(filter(None, grid.names[::-1])) or "setting"
@@ -410,7 +410,7 @@ def _draw_curve(found: Validation, score: Score, splits: str) -> Picture:
         f"Mean over {splits} at each value of {found.parameter}{JOINED * found.joined}, and a standard "
         f"deviation around it; {found.best}."
     )
-    log = bool(x[0] > 0 and np.median(x) < (x[0] + x[-1]) / 4)  # rather equal in ratios
+    log = bool(x[0] > 0 and np.median(x) < (x[0] + x[-1]) / 4)  # more evenly spaced in ratios
     chart = Chart(Scale(shorten_name(found.parameter), log=log), Scale(score.name), parts, 195)
     rows = [(f"{value:g}", *(f"{number:.4f}" for number in rest)) for value, *rest in found.curve.T.tolist()]
     title, heads = f"Validation curve of {found.learner}", (found.parameter, "mean", "sd")
@@ -622,9 +622,9 @@ def _draw_bounds(result: Certified) -> Picture:
 
 
 class Plots(NamedTuple):
-    """What can be drawn of a result: each method returns the axes of matplotlib it has drawn on.
+    """What can be drawn of a result: each method returns the matplotlib axes it has drawn on.
 
-    They can be changed further. Each method raises an InputError where there is nothing to draw.
+    These can be changed further. Each method raises an InputError where there is nothing to draw.
 
     Attributes:
         result: the finished study.
@@ -644,7 +644,7 @@ class Plots(NamedTuple):
         return _plot(axes, _draw_bounds(self.result))
 
     def surface(self, axes: "Axes | None" = None) -> "Axes":
-        """Draw L_MS, or its lower bound, of the winner's learner at its k over its hyperparameters."""
+        """Draw L_MS, or its lower bound, for the winner's learner at its k, over its hyperparameters."""
         return _plot(axes, _draw_landscape(self.result))
 
     def roc(self, axes: "Axes | None" = None) -> "Axes":
@@ -674,7 +674,7 @@ def plot_scores(result: Scored, score: Score, axes: "Axes | None") -> "Axes":
 
 
 def _plot(axes: "Axes | None", picture: Picture) -> "Axes":
-    """Draw on the axes that are given, or on new ones, which a notebook shows below their cell."""
+    """Draw on the axes given, or on new ones, which a notebook shows below their cell."""
     if picture.chart is None:
         why = f"{picture.caption[0].lower()}{picture.caption[1:]}"
         raise InputError(f"{picture.title} of this result: {why}")

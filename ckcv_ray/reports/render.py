@@ -1,6 +1,6 @@
-"""How facts are shown: lines of a terminal, the card of a notebook, an HTML page, and Markdown.
+"""How facts are shown: as lines in a terminal, a card in a notebook, an HTML page, and Markdown.
 
-All are templates over the sections of ``facts``. Whatever could be markup is escaped. A page is made from the
+All are templates over sections of ``facts``. Whatever could be markup is escaped. A page is made from the
 run folder alone: nothing is unpickled, downloaded or fitted.
 """
 
@@ -42,17 +42,17 @@ from ckcv_ray.storage.files import read_table
 from ckcv_ray.storage.folder import MANIFEST, RunFolder
 from ckcv_ray.storage.pages import check_page, write_report
 
-UNNAMED = {"accepted": "", "verdict": "", "claim": "  ", "": ""}  # what begins them instead of a name
+UNNAMED = {"accepted": "", "verdict": "", "claim": "  ", "": ""}  # what begins these facts instead of a name
 LINE_WIDTH = 80  # characters of a line of the first screen
 INDENT, WIDE_INDENT = 10, 16  # of texts after names, on the first screen and in details
 MAX_LINES = 16
-MIN_COLUMN, MAX_CELL = 9, 70  # characters of a column of a table in a terminal
+MIN_COLUMN, MAX_CELL = 9, 70  # characters of a table column in a terminal
 BLANK = re.compile(r"\n{3,}")
 FIGURE = re.compile(r"([-+≥]? ?[\d–]|at (least|most) |nothing|none)[^a-z]{0,24}")
 TOP = ("quote", "subject", "voids", "check", "next")  # sections of the first screen of a page
 MARKUP = re.compile(r"([\\`*_\[\]<>&|~#])")
-ROOM = 1.15  # of the scale of a card, times the largest share
-SHORT = {  # the others of a short page, with the facts that it tells of them; None for all
+ROOM = 1.15  # the end of a card's scale, times the largest share
+SHORT = {  # the other sections of a short page, with the facts that it takes from them; None for all
     "performance": None,
     "data": None,
     "method": ("selection", "reference"),
@@ -66,7 +66,7 @@ def summarize(result: Result, details: bool = False, folder: str = "") -> str:
 
     Args:
         result: the study.
-        details: whether what was counted, and every claim, follows.
+        details: whether to add what was counted, and every claim.
         folder: where it is kept, for commands to paste; "" without one.
     """
     name = shlex.quote(folder)
@@ -77,7 +77,7 @@ def summarize(result: Result, details: bool = False, folder: str = "") -> str:
 
 
 def _place(section: Section, folder: str) -> Section:
-    """Return a section whose commands name the folder; without one, commands are left out."""
+    """Return a section whose commands name the folder; without one, leave commands out."""
     kept = [fact for fact in section.facts if folder or FOLDER not in fact.text]
     return replace(section, facts=[replace(fact, text=fact.text.replace(FOLDER, folder)) for fact in kept])
 
@@ -121,16 +121,16 @@ def report(
 
     Args:
         folder: run folder.
-        out: file to write; by default report.html in the folder. A name that ends in .md is one of Markdown,
+        out: file to write; by default report.html in the folder. A name that ends in .md gives Markdown,
             without figures.
-        title: heading; by default one with the target and the table.
+        title: heading; by default, one with the target and the table.
         author: who answers for the report.
-        purpose: what the model is for, paragraphs with empty lines between them.
+        purpose: what the model is for, in paragraphs separated by empty lines.
         short: make a single page: the number, its conditions, the rows and the performance.
 
     Raises:
         StoreError: the folder holds no finished run, or it is damaged.
-        InputError: the report cannot be written, or would replace a file that is no report.
+        InputError: the report cannot be written, or would replace a file that is not a report.
     """
     run = RunFolder(folder)
     run.require()
@@ -203,7 +203,7 @@ def make_page(
 
 
 def _cut_section(section: Section, names: Sequence[str] | None) -> Section:
-    """Return a section for a short report: without what is folded, and of its facts those named."""
+    """Return a section for a short report: without what is folded, and with only the facts named."""
     kept = [fact for fact in section.facts if names is None or fact.name in names]
     tables = section.tables if section.name == "performance" else ()
     return replace(section, facts=kept, tables=tables, figures=())
@@ -216,7 +216,7 @@ def _make_title(result: Result, title: str) -> str:
 
 
 def read_judged(result: Scored, held_out: pa.Table) -> Judged | None:
-    """Return what is stored of the predictions of the entry that is kept, or else of the first; or None."""
+    """Return the stored predictions of the entry that is kept, or else of the first; None without any."""
     entry, task, n_splits = find_kept(result) or result.entries[0], result.task, result.computed.n_splits
     settings = {format_setting(setting) for setting in entry.settings if setting is not None}
     of_setting = pc.is_in(held_out["setting"], pa.array(sorted(settings)))
@@ -242,19 +242,19 @@ def read_judged(result: Scored, held_out: pa.Table) -> Judged | None:
 
 
 def divide_paragraphs(text: str) -> list[str]:
-    """Return the paragraphs of a text, which empty lines divide, each as one line."""
+    """Return the paragraphs of a text, separated by empty lines, each as one line."""
     parts = text.replace("\r\n", "\n").split("\n\n")
     return [" ".join(part.split()) for part in parts if part.strip()]
 
 
 def escape_markdown(text: str) -> str:
-    """Return text in which nothing is markup of Markdown, nor HTML inside it."""
+    """Return text in which nothing is Markdown markup, nor HTML inside it."""
     return MARKUP.sub(r"\\\1", text)
 
 
 @cache
 def _load_template(name: str) -> Template:
-    """Return a template, compiled once; what it prints is escaped for the format of its name."""
+    """Return a template, compiled once; what it prints is escaped for the format that its name tells."""
     escaped = {".md": lambda text: escape_markdown(printable(text)), ".html": printable}
     finalize = escaped.get(Path(name).suffix, str)
     environment = Environment(
@@ -272,7 +272,7 @@ def _load_template(name: str) -> Template:
 
 
 def show_text(sections: Sequence[Section], details: bool, command: str = "") -> str:
-    """Return sections as text; the first screen is cut to its length if a ``command`` shows more."""
+    """Return sections as text; the first screen is cut to length if a ``command`` shows more."""
     if command and not details:
         sections = _shorten(sections, command)
     levels = [FIRST, DETAILS] if details else [FIRST]
@@ -329,7 +329,7 @@ def _align_columns(table: FactTable) -> str:
 
 
 def fill_card(told: Sequence[Fact], label: str, text: str = "", bars: Sequence[object] = ()) -> str:
-    """Return facts, and a text, as a notebook shows them; the label names what they are of."""
+    """Return facts, and a text, as a notebook shows them; the label names what they are about."""
     return fill_template("card.html", told=told, bars=bars, label=label, text=text)
 
 
@@ -340,7 +340,7 @@ def divide_sections(sections: Sequence[Section]) -> tuple[list[Section], list[Se
 
 
 def _find_figures(table: FactTable) -> list[bool]:
-    """Return for each column of a table whether it has figures, which stand to the right."""
+    """Return for each column of a table whether it has figures, which are aligned right."""
     return [
         all(FIGURE.match(row[column]) and len(row[column]) < MAX_CELL // 2 for row in table.rows)
         for column in range(len(table.heads))
@@ -348,5 +348,5 @@ def _find_figures(table: FactTable) -> list[bool]:
 
 
 def fill_template(name: str, **values: object) -> str:
-    """Return a template of reports, filled with values."""
+    """Return a report template, filled with values."""
     return _load_template(name).render(**values)
