@@ -3,9 +3,9 @@
     python jobs/check_certificate.py runs/patients
 
 Every computation is numpy's, here and in ``independent_*``; pyarrow reads the Parquet files. Recomputed are
-the criterion of every candidate, L_MS and L_EE, the bounds by class, and of every claim counts, delta, bound
-and gate; splits and held-out rows are drawn again. Printed are a table, what was taken as
-stored, and what is not known. Exit codes: 0 all agree to 1e-9; 1 one differs; 2 not known.
+the criterion of every candidate, L_MS and L_EE, the bounds by class, and the counts, delta, bound and gate of
+every claim; splits and held-out rows are drawn again. It prints a table, what was taken as stored, and what
+is not known. Exit codes: 0 all agree to 1e-9; 1 one differs; 2 not known.
 """
 
 import re
@@ -33,7 +33,7 @@ Claim = dict[str, Any]
 
 
 class Check(Run):
-    """The figures of a run, computed again."""
+    """The figures of a run, recomputed."""
 
     def compute_value(self, totals: list[list[int]], k: int, of_ee: bool) -> float:
         """Return the criterion over splits of k folds from their totals, on select sets or as L_EE."""
@@ -132,7 +132,7 @@ class Check(Run):
         return [bound, wrong, rows, self.delta]
 
     def share_delta(self) -> float:
-        """Return the winner's share of delta, from the candidates, whose number the study has."""
+        """Return the winner's share of delta, from the number of candidates that the study has."""
         ks = {row["k_first"] for row in self.candidates}
         learners = [row.get("learner") for row in self.candidates if row["k_first"] == self.winner["k_first"]]
         described = self.learner.get("learners", [self.learner])
@@ -173,7 +173,7 @@ class Check(Run):
         m = int(min(sizes) if quantity == "auc" else len(y) if number is None else sizes[number])
         positive, left, v = self.labels.index(self.certify.get("positive") or self.labels[1]), m - copies, 1.0
         name, _, value = self.certify.get("require", "").partition(">=")
-        required, least = quantity == name, float(value or 0)  # the cut-off was chosen for it
+        required, least = quantity == name, float(value or 0)  # whether the cut-off was chosen for it
         of_required = int(sizes[positive if name == "sensitivity" else 1 - positive])
         if value and number is not None and bounds.bound_count(0, of_required, delta) > 1 - least:
             return [None, 0, m]  # no cut-off qualifies
@@ -216,7 +216,7 @@ class Check(Run):
         return None if label is None else {"predicted": label}
 
     def check_claims(self) -> None:
-        """Compare every claim, and the bound of the first if rows that are equal have one origin."""
+        """Compare every claim, and the bound of the first if equal rows have one origin."""
         for claim in (stored := self.certificate)["claims"]:
             words = [claim[name] for name in ("certification", "classifier", "quantity", "label")]
             name = " ".join(str(word) for word in words if word is not None)

@@ -1,8 +1,8 @@
 """What jobs share: sets of the archive, timing in turns, options, and figures as lines or as JSON.
 
-A shared processor changes its speed by a third from one tenth of a second to the next, in CPU time too (the
+A shared processor changes its speed by a third from one tenth of a second to the next, even in CPU time (the
 other thread of the core, the clock frequency). Two pieces of work timed one after the other differ by that
-much; cut into alternating steps of a few milliseconds (``take_turns``), by 2 %.
+much; cut into alternating steps of a few milliseconds (``take_turns``), they differ by 2 %.
 """
 
 import json
@@ -17,7 +17,7 @@ SETS = (
     "banana,breast_cancer,diabetis,flare_solar,german,heart,image,ringnorm,splice,thyroid,titanic,twonorm,"
     "waveform"
 )
-STANDARDISED = ("splice", "flare_solar")  # which the archive does not have standardised
+STANDARDISED = ("splice", "flare_solar")  # not standardised in the archive
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 Repeats = Annotated[int, typer.Option(min=1, help="Rounds; medians are printed.")]
@@ -42,9 +42,9 @@ def show(rows: Iterable[tuple[str, Row]], line: str, ratios: Sequence[str], as_j
     """Print each row as it comes, and the geometric means of these ratios, or all as JSON; return them.
 
     Args:
-        rows: with the name of each.
-        line: how a row is printed, with its values by their names, and ``name``.
-        ratios: names of values.
+        rows: the rows, each with its name.
+        line: format of a printed row, with its values by name, and ``name``.
+        ratios: names of the values that are ratios.
         as_json: see above.
     """
     found: dict[str, Row] = {}
@@ -61,7 +61,7 @@ def show(rows: Iterable[tuple[str, Row]], line: str, ratios: Sequence[str], as_j
 
 
 def time_rounds(calls: Mapping[str, Callable[[], Any]], repeats: int) -> dict[str, tuple[float, Any]]:
-    """Call each in turn, some times; return its median seconds, and what it returned last."""
+    """Call each in turn, several times; return its median seconds and its last result."""
     seconds: dict[str, list[float]] = {name: [] for name in calls}
     found: dict[str, Any] = {}
     for _ in range(repeats):
@@ -90,7 +90,7 @@ def in_one_step(call: Callable[[], object]) -> Work:
 def take_turns(works: Sequence[Work], clock: Clock) -> list[float]:
     """Time one pass of each piece of work, in seconds.
 
-    The next step is always of the work that has had the least time so far, until each has finished a pass;
+    The next step is always of the work with the least time so far, until each has finished a pass;
     passes already started are finished.
     """
     timed = [_Timed(work, clock) for work in works]

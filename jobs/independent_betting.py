@@ -1,6 +1,6 @@
 """The bounds by betting, written a second time for ``jobs/check_certificate.py`` with numpy alone.
 
-Losses in [0, 1] come one by one, in an order that was drawn; a share of the wealth is put on each being below
+Losses in [0, 1] come one by one, in an order that was drawn; a share of the wealth is bet on each being below
 p, and p is too large if the wealth grows beyond 1 / delta (docs/theory/bounds.md has the proofs). Nothing
 here is shared with the package.
 """
@@ -11,17 +11,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-FEW = 30  # held-out units that one stake is put on
+FEW = 30  # up to so many held-out units, one stake is used for all
 Array = NDArray[Any]
 
 
 def bound_held(losses: Array, delta: float, copies: int, shares: Any = None) -> float:
-    """Return the bound on the mean loss of held-out units: of few, or of copies, by one stake for all.
+    """Return the bound on the mean loss of held-out units: if few or with copies, by one stake for all.
 
     Args:
         losses: in [0, 1], in the order in which the units were drawn.
         delta: probability that the bound fails.
-        copies: units that are not counted, not known which.
+        copies: units that are not counted; it is not known which.
         shares: what units count for, in [0, 1]; by default 1.
     """
     if not copies and len(losses) > FEW:
@@ -44,7 +44,7 @@ def stake_once(gains: Array) -> float:
 
 
 def list_stakes(losses: Array, shares: Any, delta: float) -> Array:
-    """Return what is put on each loss, as a share of the wealth, from the losses before it."""
+    """Return what is staked on each loss, as a share of the wealth, from the losses before it."""
     stakes, total, of, squares = list[float](), 0.5, 1.0, 0.25
     for t, (x, share) in enumerate(zip(losses, shares, strict=True), start=1):
         stakes.append(share * min(1.0, sqrt(2 * log(1 / delta) * t / (len(losses) * squares))))

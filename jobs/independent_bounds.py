@@ -1,7 +1,7 @@
 """The bounds of a certificate, written a second time for ``jobs/check_certificate.py`` with numpy alone.
 
 U(x; m) is the Clopper-Pearson bound after x wrong of m rows, by bisection on a sum of binomial weights.
-A(x; m), which may be averaged over splits, is made from U at the largest level of eleven bits with
+A(x; m), which may be averaged over splits, is made from U at the largest eleven-bit level with
 
     E max(0, 1 - lam (A(X) - p)) <= delta,    X ~ Bin(m, p), for some lam > 0 and every p
 
@@ -38,7 +38,7 @@ def bound_count(x: Any, m: Any, delta: float, v: Any = 1.0) -> Array:
         p, term, total, left = (low + high) / 2, np.ones(x.shape), v.copy(), x.copy()
         with np.errstate(all="ignore"):
             while np.any((left > 0) & (term > 1e-20 * total)):
-                term = term * left / (m - left + 1) * (1 - p) / p  # of the count left - 1, relative to x
+                term = term * left / (m - left + 1) * (1 - p) / p  # for the count left - 1, relative to x
                 total, left = total + term, np.maximum(left - 1, 0)
             F = np.exp(choose + x * np.log(p) + (m - x) * np.log1p(-p)) * total
         above = np.nan_to_num(F, nan=1.0, posinf=1.0) > delta
@@ -71,7 +71,7 @@ def tabulate(m: int, delta: float) -> Array:
 
 @cache
 def find_table(m: int, delta: float) -> Array | None:
-    """Return A(.; m) of the largest level, from delta / 100, that is safe; None if none is.
+    """Return A(.; m) of the largest level, from delta / 100, that is safe; None if no level is.
 
     Args:
         m: rows of each split.
@@ -121,7 +121,7 @@ def expect(A: Array, lam: float, p: Array, weights: Array) -> tuple[Array, float
 
 
 def is_safe(A: Array, lam: float, delta: float, rounds: int) -> bool:
-    """Return whether a table is safe on the points, and in ``rounds`` on others closer to the peaks."""
+    """Return whether a table is safe on the points and, in ``rounds``, on others closer to the peaks."""
     m, p = len(A) - 1, list_points(len(A) - 1)
     peak = float((G := expect(A, lam, p, weigh(m, p))[0]).max())
     for past in range(rounds):
@@ -132,7 +132,7 @@ def is_safe(A: Array, lam: float, delta: float, rounds: int) -> bool:
 
 
 def rank(wrong: Array) -> float:
-    """Return the number of the set of positions of the wrong rows, divided by that of all sets."""
+    """Return the number of the set of positions of the wrong rows, divided by the number of all sets."""
     positions = np.flatnonzero(wrong).tolist()
     number = 1 + sum(comb(c, i) for i, c in enumerate(positions, start=1))
     return float(Fraction(number, comb(len(wrong), len(positions))))
@@ -163,7 +163,7 @@ def bound_safe(losses: Any, m: int, delta: float, shares: bool) -> float:
 
 
 def share_delta(ks: Iterable[int], k: int, settings: int) -> float:
-    """Return the share of delta of a candidate: 1 / settings, and of the numbers of folds that of k.
+    """Return the share of delta of a candidate: 1 / settings, times the share of k among numbers of folds.
 
     Args:
         ks: the smallest number of folds of each fold size.
@@ -188,7 +188,7 @@ def count_copies(
         y: class of each row.
         units: number of each row's unit: of the row, or of its group.
         stored: the number of such rows that the folder has. If it is 0, whole numbers that all differ may
-            not be those of rows, which their name decides.
+            not be row numbers: their name decides.
         judged: the units held out; all units if none are.
     """
     values = [tuple(None if x != x else x for x in column) for column in columns.values()]

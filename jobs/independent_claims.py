@@ -1,6 +1,6 @@
 """What a certificate claims besides errors, written a second time for ``jobs/check_certificate.py``.
 
-Recalls, what follows from them, subgroups, and rows that are answered: their shares of delta and their
+Recalls, what follows from them, subgroups, and answered rows: their shares of delta and their
 bounds, from counts. Nothing here is shared with the package.
 """
 
@@ -20,7 +20,7 @@ ANSWERED = ("answered_error", "answered_share")
 
 def share_claims(certify: dict[str, Any], n_classes: int, delta: float) -> tuple[int, float]:
     """Return how many recalls are claimed jointly, and the share of delta of each claim, or of them."""
-    free = (*PREDICTIVE, *ANSWERED)  # what follows from recalls, and what has a share together
+    free = (*PREDICTIVE, *ANSWERED)  # what follows from recalls, and what shares one part
     asked = [name for name in certify.get("claim", ["random"]) if name.split(":")[0] not in free]
     jointly = sum(n_classes if name == "recall" else name in OF_CLASS for name in asked)
     shares = sum(name not in OF_CLASS for name in asked) + (jointly > 0)

@@ -1,6 +1,6 @@
 """The counts of claims from judged rows, written a second time for ``jobs/check_certificate.py``.
 
-Judged rows are those that certify, as each rule that is claimed judges them. Nothing here is shared with the
+Judged rows are the certifying rows, as judged by each rule that is claimed. Nothing here is shared with the
 package.
 """
 
@@ -19,7 +19,7 @@ Judged = dict[str, Array]
 
 
 def read_judged(folder: Path) -> dict[str, Judged]:
-    """Return the columns of judged rows, by what judged them; none if the folder has none."""
+    """Return the columns of judged rows, by what judged them; empty if the folder has none."""
     if not (folder / "judged.parquet").exists():
         return {}
     table = parquet.read_table(folder / "judged.parquet")
@@ -32,7 +32,7 @@ def read_judged(folder: Path) -> dict[str, Judged]:
 
 
 def find_wrong_pairs(score: Array, y: Array, rng: np.random.Generator) -> Array:
-    """Return which disjoint pairs of rows of two classes, as they are drawn, are not in order of score."""
+    """Return which disjoint pairs of rows of two classes, as drawn, are not in order of score."""
     low, high = (rng.permutation(np.flatnonzero(y == c)) for c in (0, 1))
     pairs = min(len(low), len(high))
     return np.asarray(~(score[high[:pairs]] > score[low[:pairs]]))
@@ -88,12 +88,12 @@ def find_wrong(
 
     Args:
         judged: the held-out rows, by the rule of the claim.
-        claim: about an error, a recall or the AUC.
+        claim: a claim about an error, a recall or the AUC.
         y: their classes.
         of: which rows are of the class of the claim, of any class for an error.
         order: their positions, as they were drawn.
         positive: number of the class of rows that a cut-off flags.
-        rng: what draws the pairs.
+        rng: the generator of the pairs.
     """
     if claim["quantity"] == "auc":
         return find_wrong_pairs(judged["score"], y, rng)
@@ -118,7 +118,7 @@ def compare_learners(
         order: positions of the groups, by their numbers, as they were drawn.
         delta: probability that the bound fails.
         copies: rows or groups that are not counted.
-        shares: what rows count for, as they were drawn; None if all count the same.
+        shares: what rows count for, in the order drawn; None if all count the same.
     """
     lost = (other["predicted"] == y).astype(int) - (winner["predicted"] == y)
     losses = (1 + average_groups(lost, units)[order]) / 2
@@ -137,9 +137,9 @@ def compare_constants(
     The second bound is the largest if the rule had no row wrong.
 
     Args:
-        claim: about the error of the rule.
-        rule: the held-out rows by it.
-        all_y, all_units: classes of all rows, and numbers of their groups, or of themselves.
+        claim: a claim about the error of the rule.
+        rule: the held-out rows as judged by it.
+        all_y, all_units: classes of all rows, and numbers of their groups, or of the rows.
         held: which rows are held out.
         order: as for ``compare_learners``.
     """
@@ -159,7 +159,7 @@ def compare_constants(
 
 
 def bound_weighted(claim: dict[str, Any], by_rule: dict[str, Judged], delta: float, copies: int) -> list[Any]:
-    """Return the weighted error that was measured, its bound, the wrong rows and the rows of a claim."""
+    """Return the measured weighted error of a claim, its bound, the wrong rows and the rows."""
     rows = by_rule[claim["classifier"]]
     wrong, order = (rows["predicted"] != rows["label"]).astype(float), np.argsort(rows["order"])
     shares = rows["weight"] / float(claim["quantity"].split(":")[1])

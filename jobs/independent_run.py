@@ -1,4 +1,4 @@
-"""A run folder, read a second time for ``jobs/check_certificate.py``: what it stores, and is drawn again.
+"""A run folder, read a second time for ``jobs/check_certificate.py``: what it stores and what is redrawn.
 
 Nothing here is shared with the package.
 """
@@ -71,7 +71,7 @@ class Run:
         """Note what cannot be recomputed, for whatever reason."""
         try:
             yield
-        except Exception as error:  # of any kind: a stranger's folder may hold anything
+        except Exception as error:  # any error: a stranger's folder may hold anything
             self.notes[f"not known: {what}: {type(error).__name__}: {error}"] = True
 
     def count_splits(self, k: int) -> tuple[int, bool]:
@@ -95,7 +95,7 @@ class Run:
         return list(np.bincount(y, minlength=len(self.labels)).tolist())
 
     def ask_machines(self, rule: str) -> Any:
-        """Return the classes that machines of two classes give the held-out rows by a rule, else None."""
+        """Return the classes that machines of two classes give the held-out rows by a rule, or else None."""
         X, stem = np.array(list(self.columns.values())).T, "refit" if rule == "refit" else "models"
         machines = self.learner["name"] == "svm" and len(self.labels) == 2 and X.dtype == float
         if not machines or rule not in ("refit", "vote"):

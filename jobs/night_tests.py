@@ -1,11 +1,11 @@
-"""Writes the list of tests that take too long for every check: ``tests/night.txt``.
+"""Write the list of tests that are too slow for every check: ``tests/night.txt``.
 
     ./jobs/check --night --no-cov --hypothesis-profile=day
     python jobs/night_tests.py build/durations.txt
 
-The machine should have nothing else to do. Tests that are not in the file of durations stay as they are in
-the list. Of the list, ``jobs/check`` runs by day what ``tests/day.txt`` names. What is marked ``night``
-in its own file is not listed: code blocks of the documentation, and acceptance cases.
+The machine should have nothing else to do. Tests that are not in the file of durations stay in the list or
+out of it. By day, ``jobs/check`` runs what ``tests/day.txt`` names from the list. Tests marked ``night`` in
+their own file are not listed: code blocks of the documentation, and acceptance cases.
 """
 
 import sys

@@ -1,7 +1,7 @@
 """Draw the pictures of the README: the first screen of a run in a terminal, and that of its report.
 
-The run is that of the front page, on a data set that ships with scikit-learn. The terminal is drawn as SVG by
-rich; the report is drawn as PNG by a headless Chromium, which has to be installed.
+The run is that of the front page, on a data set that ships with scikit-learn. Rich draws the terminal as SVG;
+a headless Chromium, which has to be installed, draws the report as PNG.
 
     python jobs/pictures.py
     python jobs/pictures.py build/pictures
@@ -23,12 +23,12 @@ ROOT = Path(__file__).resolve().parent.parent
 SHOWN = "ckcv run sklearn:breast_cancer --out runs/demo"
 COLUMNS = 82
 WINDOW = (1280, 800)  # pixels
-COLOURS = 64  # of a page of text: a third of the bytes
-FONTS = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)  # of another site
+COLOURS = 64  # enough for a page of text, at a third of the bytes
+FONTS = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)  # from another site
 
 
 def run_shown_command(folder: Path) -> str:
-    """Run the command that is shown, in a folder, and its report; return what the run printed."""
+    """Run the command shown, in a folder, and its report; return what the run printed."""
     environment = os.environ | {"PYTHONPATH": f"{ROOT}:{os.environ.get('PYTHONPATH', '')}"}
     ckcv = [sys.executable, "-m", "ckcv_ray"]
     words = [*ckcv, *SHOWN.split()[1:]]
@@ -59,7 +59,7 @@ def draw_page(page: Path, picture: Path, browser: str) -> None:
 
 
 def main() -> None:
-    """Draw both into a folder, by default that of the documentation."""
+    """Draw both into a folder, by default the documentation's."""
     folder = Path(sys.argv[1] if sys.argv[1:] else ROOT / "docs" / "static").resolve()
     browser = shutil.which("chromium") or shutil.which("google-chrome")
     if browser is None:

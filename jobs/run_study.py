@@ -3,7 +3,7 @@
     ray job submit --working-dir . -- python jobs/run_study.py twonorm:400:0 --out /data/runs/t --times 5
 
 A job runs in an unpacked copy of the working directory: pass ``--out`` as an absolute path on the driver's
-node. With ``--times N`` the run goes on, up to N times, after it was killed or could not finish.
+node. With ``--times N`` the run is restarted, up to N times, if it was killed or could not finish.
 """
 
 import ctypes
@@ -22,7 +22,7 @@ from ckcv_ray.cli.main import main
 from ckcv_ray.cli.output import list_stop_signals
 from ckcv_ray.engine.worker import PR_SET_PDEATHSIG
 
-COULD_NOT_FINISH = 1  # the only exit code after which it may go otherwise
+COULD_NOT_FINISH = 1  # the only exit code after which another try may succeed
 
 
 def start(arguments: list[str]) -> Popen[bytes]:
@@ -40,7 +40,7 @@ def start(arguments: list[str]) -> Popen[bytes]:
 def repeat(arguments: list[str], times: int) -> int:
     """Run ``ckcv ARGUMENTS``, up to ``times`` again if it was killed or failed; return its exit code.
 
-    A signal that asks this process to stop is handed on, and ends it. If this process is killed, so is the
+    A signal that asks this process to stop is passed on, and ends it. If this process is killed, so is the
     run: whatever started it has to start it again.
     """
     signals, child = list[int](), None
@@ -54,7 +54,7 @@ def repeat(arguments: list[str], times: int) -> int:
         signal.signal(number, forward)
     for left in range(times, -1, -1):
         child = start(arguments)
-        if signals:  # it came before there was a child to hand it on to
+        if signals:  # it came before there was a child to pass it on to
             child.send_signal(signals[-1])
         code = child.wait()
         if signals or not left or (code >= 0 and code != COULD_NOT_FINISH):
@@ -69,6 +69,6 @@ if __name__ == "__main__":
     parser.add_argument("--times", type=int, default=0)
     options, rest = parser.parse_known_args()
     if options.times > 0:
-        sys.exit(repeat(["run", *rest, "--yes"], options.times))  # nobody is there to be asked
+        sys.exit(repeat(["run", *rest, "--yes"], options.times))  # nobody is there to answer a question
     sys.argv[1:] = ["run", *rest]
     main()

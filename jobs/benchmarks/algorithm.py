@@ -49,7 +49,7 @@ def bench(name: str, repeats: int, clock: Clock = perf_counter) -> Row:
         return work
 
     package, plain = keep(ours), keep(plain_loop)
-    list(package())  # compiles, or reads the cache
+    list(package())  # compile, or read the cache
     rounds = [take_turns((package, plain), clock) for _ in range(repeats)]
     mine, theirs = answers["ours"], answers["plain_loop"]
     bounds = zip(mine[1:], theirs[1:], strict=True)

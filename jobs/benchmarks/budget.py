@@ -2,7 +2,7 @@
 
 For each draw the exact race gives the least L_MS and the number of evaluations that proved it. A budget whose
 effort is a share of that number is then run on the same table, and its winner's L_MS is compared. Sources
-have 1,000 to 1,300 learning rows; those of noisy ones have a tenth of their labels turned.
+have 1,000 to 1,300 learning rows; noisy ones have a tenth of their labels flipped.
 
     python -m jobs.benchmarks.budget --draws 20 --share 0.1
 """
@@ -20,9 +20,9 @@ from ckcv_ray.runs.run import run_job
 from jobs.frame import AsJson, Row, show
 
 SERIAL = Execution("serial")
-NOISY = {"noisy waveform": "waveform", "noisy twonorm": "twonorm"}  # a tenth of the labels turned
+NOISY = {"noisy waveform": "waveform", "noisy twonorm": "twonorm"}  # a tenth of the labels flipped
 SOURCES = "twonorm,ringnorm,waveform,noisy waveform,noisy twonorm,image"
-CLOSE = 0.005  # of the least L_MS
+CLOSE = 0.005  # distance from the least L_MS
 LINE = (
     "{name:14} {draws:3} draws  within 0.5 points {close:3}  mean gap {gap:.2f}  "
     "largest {largest:.2f} points  effort {effort:,.0f}  time {time:.2f} of the race's"
@@ -51,7 +51,7 @@ def compare(source: str, number: int, share: float) -> Row:
 
 
 def bench(source: str, numbers: range, share: float) -> Row:
-    """Compare on many draws; those whose race is so short that a share of it selects nothing are left out."""
+    """Compare on many draws; leave out those whose race is so short that a share of it selects nothing."""
     found = []
     for number in numbers:
         try:

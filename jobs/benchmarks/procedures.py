@@ -1,6 +1,6 @@
 """Benchmark of ``evaluate`` against scikit-learn's ``cross_validate``: the same splits, fits and scores.
 
-Every ``random_state`` is 0, so that both fit the same models, and every fit has one thread. Timed, in turns,
+Every ``random_state`` is 0, so that both fit the same models, and every fit has one thread. Timed in turn,
 with warm pools:
 
     serial      cross_validate with n_jobs=1, and ours in this process
@@ -68,7 +68,7 @@ def compare(learner: str, resampling: str, task: Task, workers: int, repeats: in
         "loky": lambda: theirs(workers),
         "ours": lambda: ours(opened),
     }
-    for call in calls.values():  # warms the pools
+    for call in calls.values():  # warm up the pools
         call()
     timed = time_rounds(calls, repeats)
     seconds, (_, first) = {name: each for name, (each, _) in timed.items()}, timed["theirs_serial"]

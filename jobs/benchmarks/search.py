@@ -10,7 +10,7 @@ of correct rows as its score and ``refit=False``; ours minimises the plain mean 
     ours        our selection on Ray
     whole       the whole of our run on Ray: selection, refits and bounds
 
-All pools are warm: a small search of the same kind runs first in each. Searches take turns, but for
+All pools are warm: a small search of the same kind runs first in each. Searches take turns, except
 ``ray_joblib``, which comes last, since its actors take a while to end. Medians over the repeats are shown.
 ``ratio`` is loky / ours, ``serial_ratio`` that of the serial ones. They agree if each evaluation that ours
 computed has as many errors as GridSearchCV's fit on that split, and the winner's mean error is
@@ -71,9 +71,9 @@ class Search(NamedTuple):
 
 
 def load(name: str) -> Task:
-    """Return a data set of scikit-learn or of any source, or one that is made up.
+    """Return a data set of scikit-learn or of any source, or a made-up one.
 
-    That one has two classes, each of some clusters, and a tenth of the labels drawn at random.
+    The made-up one has two classes of several clusters each, and a tenth of the labels drawn at random.
     """
     if name == "made_up":
         options = {"n_clusters_per_class": 3, "flip_y": 0.1, "random_state": 0}
@@ -105,10 +105,10 @@ def select(search: Search, opened: Session) -> RaceQueue:
 
 
 def grid_search(search: Search, workers: int) -> GridSearchCV:
-    """Run GridSearchCV, on the backend of joblib that is active."""
+    """Run GridSearchCV, on joblib's active backend."""
     task, grid = search.problem.task, search.grid.set_params(n_jobs=workers)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # fits that did not converge
+        warnings.simplefilter("ignore")  # fits that do not converge
         return grid.fit(task.X, task.y)
 
 
@@ -160,7 +160,7 @@ def pools(workers: int) -> Iterator[dict[str, Callable[[Search], Any]]]:
 
 
 def in_turns(searches: dict[str, Callable[[Search], Any]], search: Search, repeats: int) -> dict[str, Any]:
-    """Run each search in turn; return the median seconds of each, and what its last one found."""
+    """Run each search in turn; return the median seconds of each, and what its last run found."""
     few = cast(EstimatorLearner, search.problem.learner.thinned(2))
     small = make_search(few, load("breast_cancer"), 10, 2)
     for one in searches.values():

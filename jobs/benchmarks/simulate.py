@@ -1,11 +1,11 @@
 """Number of workers that one driver can serve: a discrete-event simulation of a study of a million fits.
 
 The queue and its pruning of candidates are the real ones, and the processor time of what it does is measured
-as it is called; durations of units are as measured on the data, outcomes are random errors (``MadeUp``). What
-Ray takes is measured at the beginning, with as many batches pending as the simulated workers have: to submit
-a batch, to look for what is done, to fetch an outcome, to call the recorder, and for a worker to go from one
-batch to the next. The driver does one thing at a time, as ``engine/loop`` does, and so can become the
-bottleneck: it exchanges all outcomes that have arrived for as many batches, and submits these one by one.
+as it is called; durations of units are as measured on the data, outcomes are random errors (``MadeUp``).
+Ray's own costs are measured at the beginning, with as many batches pending as the simulated workers have:
+submitting a batch, looking for what is done, fetching an outcome, calling the recorder, and a worker's going
+from one batch to the next. The driver does one thing at a time, as ``engine/loop`` does, so it can become
+the bottleneck: it exchanges all outcomes that have arrived for as many batches, and submits these singly.
 
     python -m jobs.benchmarks.simulate --workers 8,64,512,1000
 """
@@ -21,7 +21,7 @@ from itertools import cycle, islice, pairwise, takewhile
 from statistics import median
 from typing import Annotated, Any, NamedTuple, TypeVar
 
-os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # before ray is imported: loopback alone
+os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # before ray is imported: loopback only
 
 import numpy as np
 import ray
@@ -39,8 +39,8 @@ from ckcv_ray.records.record import Outcome
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.validation import Values, parse_folds
 
-TRIED = 200  # batches that are sent to be measured
-CALLS = 30  # calls of which the median counts
+TRIED = 200  # batches sent for measuring
+CALLS = 30  # calls whose median counts
 
 Result = TypeVar("Result")
 
@@ -101,14 +101,14 @@ def measure(problem: Problem, tried: int = 4) -> MadeUp:
 
 
 class Costs(NamedTuple):
-    """What Ray takes, in seconds of processor time, as the machine may do other things meanwhile."""
+    """Ray's costs, in seconds of processor time, as the machine may do other things meanwhile."""
 
     submit: float  # of the driver, to submit a batch
     wait: float  # of the driver, to find what is done among all pending batches
     fetch: float  # of the driver, to read an outcome that has arrived
     call: float  # of the driver and the recorder, for an empty call
     exchange: float  # of both, for each outcome that a call brings and batch that it returns
-    transfer: float  # of a worker, from the end of a batch to the begin of the next
+    transfer: float  # of a worker, from the end of a batch to the beginning of the next
 
 
 @dataclass
@@ -158,7 +158,7 @@ def spend(work: Callable[[], Result]) -> tuple[float, Result]:
 
 
 def measure_ray(made_up: MadeUp, pending: int) -> Costs:
-    """Measure what Ray takes on this machine, with as many batches pending."""
+    """Measure Ray's costs on this machine, with this many batches pending."""
     with session(Execution("ray", 1)):
         queue = RaceQueue(made_up.problem)
         batches = [queue.plan(pending, RayBackend.least_seconds) for _ in range(TRIED)]
@@ -187,7 +187,7 @@ def block_worker() -> Iterator[None]:
 
 
 def _send(batches: list[Batch], inputs: list[Any], count: int) -> list[Any]:
-    """Submit a number of batches, and return their references."""
+    """Submit ``count`` batches, and return their references."""
     some = islice(cycle(batches), count)
     return [_answer.remote(batch.units, batch.seconds, inputs) for batch in some]
 
@@ -199,9 +199,9 @@ def _find_done(references: list[Any]) -> None:
 
 
 def measure_exchange(outcomes: list[Outcome], batches: list[Batch]) -> tuple[float, float]:
-    """Return the seconds of an empty call of an actor, and of each outcome with a batch in a full one.
+    """Return the seconds of an empty call of an actor, and per outcome and batch of a full one.
 
-    The processor time of both processes, since one waits for the other.
+    They are processor time of both processes, since one waits for the other.
     """
     echo = ray.remote(num_cpus=0)(Echo).remote()
 
@@ -209,7 +209,7 @@ def measure_exchange(outcomes: list[Outcome], batches: list[Batch]) -> tuple[flo
         return float(ray.get(echo.processor_seconds.remote()))
 
     def call(count: int) -> float:
-        asked = -ask() + (before := ask())  # what the question takes
+        asked = -ask() + (before := ask())  # what asking costs
         here, _ = spend(lambda: ray.get(echo.exchange.remote(outcomes[:count], batches[:count])))
         return here + ask() - before - asked
 
@@ -222,7 +222,7 @@ def simulate(made_up: MadeUp, workers: int, costs: Costs) -> Simulated:
     """Simulate the selection of a problem with this number of workers."""
     queue, totals, clock, due = RaceQueue(made_up.problem), Simulated(), 0.0, 0.0
     free = [0.0] * workers  # when each worker will be free
-    coming: list[tuple[float, int, Outcome]] = []  # batches by when they are done
+    coming: list[tuple[float, int, Outcome]] = []  # batches by the time they are done
 
     def pay(seconds: float) -> None:
         nonlocal clock

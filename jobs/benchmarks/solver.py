@@ -1,8 +1,8 @@
 """Benchmark of the solver against scikit-learn's SVC, on X and precomputed: milliseconds per fit.
 
 13 C x 11 gamma on training sets of n - n/4 rows, three splits per gamma, one thread, ours and the baselines
-in small alternating steps; medians over the repeats, all costs included. Ours is ``evaluate`` as
-a run calls it: distances, kernel, gather, fits, scores. Decisions are compared with LIBSVM at a tolerance of
+in small alternating steps; medians over the repeats, all costs included. Ours is ``evaluate`` as a run calls
+it: distances, kernel, gather, fits, scores. Decisions are compared with LIBSVM at a tolerance of
 1e-6, where |f| exceeds sqrt(2 gap) + KKT violation of both solutions together (what the tolerances allow).
 
     python -m jobs.benchmarks.solver --sets banana,german --repeats 5
@@ -83,7 +83,7 @@ def load(name: str) -> Case:
 
 
 def ours(case: Case) -> None:
-    """Fit every setting on every split, as a run does it."""
+    """Fit every setting on every split, as a run does."""
     paths = tuple(enumerate(case.learner.space.lengths))
     units = [Unit(Stage.SELECT, 0, i, paths) for i in range(SPLITS)]
     if evaluate(share(case.problem), units).failures:
@@ -162,7 +162,7 @@ def slowest_fit(M: Complement, y: Matrix, C_values: tuple[float, ...]) -> float:
 def bench(name: str, repeats: int, clock: Clock = perf_counter) -> Row:
     """Time interleaved rounds of ours and the baselines on one set."""
     case = load(name)
-    ours(case)  # compiles, or reads the cache
+    ours(case)  # compile, or read the cache
     works = (in_one_step(partial(ours, case)), partial(svc, case), partial(precomputed, case))
     rounds = [take_turns(works, clock) for _ in range(repeats)]
     seconds = median(by_us for by_us, _, _ in rounds)

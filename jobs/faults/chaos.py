@@ -1,4 +1,4 @@
-"""Fault injection: a run that is disturbed at a random moment must give the same answer in every byte.
+"""Fault injection: a run disturbed at a random moment must give the same answer, byte for byte.
 
 Each round runs one study with ``ckcv run`` on a separate Ray, injects one kind of fault at a random moment,
 repeats the command until it succeeds, and compares candidates, models and certificate with those of an
@@ -15,8 +15,8 @@ undisturbed serial run. Consecutive rounds cycle through the kinds:
     disk        the disk is full (a small tmpfs; requires the right to mount one)
     pair        two drivers run the study in one folder at the same time
 
-With ``--store`` the folder is on an object store, moto in memory (``jobs/faults/servers.py``); then there are
-all kinds but that of the disk.
+With ``--store`` the folder is on an object store, moto in memory (``jobs/faults/servers.py``), and all kinds
+but the full disk are injected.
 
     python -m jobs.faults.chaos --rounds 16 --seed 1
     python -m jobs.faults.chaos --rounds 24 --store
@@ -51,7 +51,7 @@ MARK, BUCKET = "CKCV_CHAOS", "faults"
 DEADLINE = 240.0
 LINGER = 90.0
 TRIES = 6
-ENOUGH = 3  # rounds of one kind in which a fault is to be expected
+ENOUGH = 3  # rounds of one kind in which a fault can be expected
 SMALL_DISK, LARGE_DISK = "200k", "64m"
 RAY_BYTES, HOG_BYTES = 1 << 30, 3 << 28  # memory for Ray; small, since a virtual machine provides it slowly
 KILLED = "Selected to kill:"  # in a raylet's log, for each process that its memory monitor kills
@@ -69,9 +69,9 @@ class Round:
         folder: an empty folder for the run and its temporary files.
         rng: chooses moments and targets.
         mark: value of an environment variable that identifies the processes of this round.
-        options: options of the study besides those that all rounds have.
+        options: options of the study besides those of all rounds.
         span: duration of an undisturbed run, in seconds.
-        store: whether the run is on the object store that the environment leads to.
+        store: whether the run is on the object store named by the environment.
     """
 
     def __init__(
@@ -116,7 +116,7 @@ class Round:
             raise HangError from None
 
     def until(self, condition: Callable[[], bool], process: subprocess.Popen[bytes]) -> bool:
-        """Wait until a condition holds; return False if the run ended before."""
+        """Wait until a condition holds; return False if the run ended first."""
         while not condition():
             if process.poll() is not None:
                 return False
@@ -127,14 +127,14 @@ class Round:
         return True
 
     def underway(self, process: subprocess.Popen[bytes], share: float = 1.0) -> bool:
-        """Wait for a random moment in the next share of the run; return False if it ended before."""
+        """Wait for a random moment in the next share of the run; return False if it ended first."""
         started = self.until(lambda: self.count("study.json") > 0, process)
         with suppress(subprocess.TimeoutExpired):
             process.wait(timeout=float(self.rng.uniform(0.0, share * self.span)))
         return started and process.poll() is None
 
     def count(self, prefix: str) -> int:
-        """Count the files of the run whose names start so."""
+        """Count the files of the run whose names start with ``prefix``."""
         return len(open_files(self.address or str(self.out)).list(prefix))
 
     def choose_file(self) -> tuple[bytes, Callable[[bytes], Any], Callable[[], Any]]:
@@ -149,7 +149,7 @@ class Round:
         return files.read(name, 1 << 30), partial(files.write, name), partial(files.delete, name)
 
     def fetch(self) -> None:
-        """Copy the run from the store to the disk, where it is compared."""
+        """Copy the run from the store to the disk, to compare it there."""
         if self.address:
             copy_objects(self.address, self.out)
 
@@ -399,7 +399,7 @@ def main(
 ) -> None:
     """Print one line for each round, and totals; exit with 1 on any mismatch, hang or leftover.
 
-    So it does if three rounds or more of one kind injected nothing: then nothing was tried.
+    Also exit with 1 if three rounds or more of one kind injected nothing: then nothing was tried.
     """
     every = [kind for kind in KINDS if not (store and kind == "disk")]
     listed, options = kinds.split(",") if kinds else every, ["--exhaustive", "--n-splits", str(splits)]

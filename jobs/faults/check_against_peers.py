@@ -1,6 +1,6 @@
 """Figures of ``evaluate`` against those of R's caret (6.0.93, R 4.2.2) on the same splits.
 
-Those of caret are in ``caret.csv``: for classes (two, and three) and for numbers, the scores of linear and
+Caret's are in ``caret.csv``: for classes (two, and three) and for numbers, the scores of linear and
 nearest neighbour learners on every split of four resamplings, their means and deviations. Scores of
 scikit-learn are compared by ``tests/runs/test_assess.py``.
 
@@ -39,14 +39,14 @@ METHODS = {
     ("two_classes", "lda"): LinearDiscriminantAnalysis(),
     ("two_classes", "knn"): make_pipeline(StandardScaler(), KNeighborsClassifier(7)),
 }
-CONVENTIONS = {  # figures of caret that another convention explains, and that are not compared
+CONVENTIONS = {  # caret's figures with another convention, which are not compared
     ("numbers", "knn", "kfold"): "knn of R takes distances that differ by 1e-4 for equal: split 8 has two",
     ("three_classes", "lda", "bootstrap"): "lda of R divides by n - 3, scikit-learn's by n: a row of split 2",
 }
 
 
 def sensitivity(y: Any, predicted: Any) -> float:
-    """Return the share of the rows of the first class that is classified so, as caret calls it."""
+    """Return the share of the rows of the first class that is classified as such, caret's sensitivity."""
     return float(np.mean(predicted[y == "a"] == "a"))
 
 
@@ -74,7 +74,7 @@ class Compared(NamedTuple):
     differing: tuple[str, ...] = ()
 
     def add(self, ours: Any, theirs: Any, what: str) -> "Compared":
-        """Return it with more figures; nan, a score that is not defined, has to be nan on both sides."""
+        """Return it with more figures added; nan, an undefined score, has to be nan on both sides."""
         ours, theirs = np.asarray(ours, np.float64), np.asarray(theirs, np.float64)
         both = np.isnan(ours) & np.isnan(theirs)
         with np.errstate(invalid="ignore"):
@@ -85,7 +85,7 @@ class Compared(NamedTuple):
 
 
 def read_tables() -> dict[str, tuple[Any, Any]]:
-    """Return the rows that caret was given, and their targets: of classes, letters."""
+    """Return the rows that caret was given, and their targets: letters for classes."""
     rng, tables = np.random.default_rng(np.random.SeedSequence(7)), {}
     for name, (load, step) in TABLES.items():
         X, y = load(return_X_y=True)

@@ -1,9 +1,8 @@
 """Fuzzing: a reader must read any file or refuse it with one of our errors, in one line, within limits.
 
-Readers take turns of some seconds with nearly valid files that hypothesis makes and, at a finding, makes
-smaller (``fuzz_inputs``). A turn is a child process of
-limited memory and time, so that a crash of native code is a finding and does not end the job. A finding is an
-input on which
+Readers take turns of some seconds with nearly valid files that hypothesis makes and, at a finding, shrinks
+(``fuzz_inputs``). A turn is a child process of limited memory and time, so that a crash of native code is a
+finding and does not end the job. A finding is an input on which
 
     an error    is raised that is not a CKCVError
     a message   is empty, or has line breaks or control characters, or is very long
@@ -12,7 +11,7 @@ input on which
     a hang      exceeds the deadline
     memory      of the child (about 300 MiB when new) exceeds 2 GiB
 
-It is kept with its traceback, and its reader has no further turn. Run folders are altered by ``hostile``.
+It is kept with its traceback, and its reader gets no further turn. Run folders are altered by ``hostile``.
 
     csv, parquet, npz, svmlight    data.read, Task.from_table, make_test_rows, and storing in a run folder
     ida                            the IDA archive, likewise
@@ -57,12 +56,12 @@ from jobs.frame import AsJson
 
 TURN_SECONDS = 10.0
 MOST_MIB, DEADLINE = 2048, 60.0  # memory and seconds that an input may take
-GUARD = 3  # times the memory that a reader may use: more is not given to it
-OWN_SHARE = 0.05  # of the memory that is free, for reading a table: as if there were little
+GUARD = 3  # times the memory that a reader may use: it gets no more
+OWN_SHARE = 0.05  # of the free memory, for reading a table: as if there were little
 FORK = multiprocessing.get_context("fork")  # everything that a child needs is already imported
 COLUMNS = ("inputs", "refused", "accepted", "findings", "peak_mib")
 LONGEST_MESSAGE = 1600
-MAX_ALONE = 40  # rows of a table that are read again one by one
+MAX_ALONE = 40  # rows of a table that are reread one by one
 THIRTY = Task.of(np.arange(30.0)[:, None], np.arange(30) % 2)
 SCRATCH = "/dev/shm" if os.path.isdir("/dev/shm") else None  # there, fsync costs nothing
 console = Console(stderr=True)
@@ -80,7 +79,7 @@ class OverError(BaseException):
 
 
 def is_refused(call: Callable[[], object]) -> bool:
-    """Return whether a call ends with one of the package's errors; any other goes on.
+    """Return whether a call ends with one of the package's errors; any other error propagates.
 
     Raises:
         FaultError: the message is not one readable line.
@@ -98,7 +97,7 @@ def is_refused(call: Callable[[], object]) -> bool:
 def make_task(source: str) -> Task:
     """Read columns, and use them as learning set and as test set.
 
-    A row by itself has to become the numbers that it is as a part of the learning rows.
+    A row alone has to become the same numbers as among the learning rows.
     """
     columns = read(source, say=str).learn
     names = tuple(columns.column_names)
@@ -157,11 +156,11 @@ def is_file_refused(reader: str, file: Path) -> bool:
 
 
 class Reader:
-    """A reader, what was counted of its inputs (in memory that its children share), and its finding.
+    """A reader, counts of its inputs (in memory that its children share), and its finding.
 
     Args:
-        name: of ``SHAPED``.
-        scratch: folder of the input that is read, and of what a child that dies has written.
+        name: a name in ``SHAPED``.
+        scratch: folder of the input that is read, and of what a dying child wrote.
         keep: folder of findings.
     """
 
@@ -171,7 +170,7 @@ class Reader:
         self.counts = FORK.Array("d", len(COLUMNS))
 
     def take_turn(self, seed: int, seconds: float) -> None:
-        """Try inputs for some seconds in a child; what ends it is a finding of the input that it left."""
+        """Try inputs for some seconds in a child; what ends it is a finding on the input that it left."""
         child = FORK.Process(target=self._try_inputs, args=(seed, seconds))
         child.start()
         child.join()
@@ -180,7 +179,7 @@ class Reader:
         self.counts[3] = self.kept.exists()
 
     def keep(self, details: str) -> None:
-        """Keep the input that was read as a finding, unless one is kept that is smaller."""
+        """Keep the input that was read as a finding, unless a smaller one is kept."""
         kept = self.kept / self.file.name
         if not kept.exists() or self.file.stat().st_size < kept.stat().st_size:
             self.kept.mkdir(exist_ok=True)
@@ -190,7 +189,7 @@ class Reader:
     # In the child
 
     def _try_inputs(self, seed: int, seconds: float) -> None:
-        """Try inputs for some seconds, and as long again to make a finding smaller."""
+        """Try inputs for some seconds, and as long again to shrink a finding."""
         end = time.monotonic() + seconds
 
         @hypothesis.seed(seed)
@@ -220,7 +219,7 @@ class Reader:
         os._exit(0)
 
     def _read(self, content: bytes, log: Any) -> None:
-        """Read one input, and keep it if the reader does what it must not, which goes on."""
+        """Read one input, and keep it if the reader does what it must not, an error that propagates."""
         shutil.rmtree(self.file.parent, ignore_errors=True)
         self.file.parent.mkdir()
         self.file.write_bytes(content)

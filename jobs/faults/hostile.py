@@ -1,6 +1,6 @@
 """Run folders made to attack whoever opens them: read under an audit hook, in which nothing may happen.
 
-Each folder is that of an honest run, of which one to three things were replaced: the study by one that names
+Each folder comes from an honest run in which one to three things were replaced: the study by one that names
 other classes, caches, functions or sizes, models by files of other types, pickles by some that run commands,
 files by links. All digests and names agree again, as a careful forger sees to. A process that has read an
 honest folder of each kind then reads them as ``status``, ``report``, ``predict`` and ``load_run`` do: nothing
@@ -48,14 +48,14 @@ from ckcv_ray.learners.sklearn.spec import LIBRARIES, MODULES
 from ckcv_ray.reports.render import make_page
 from ckcv_ray.runs.finished import load_scores, replay
 
-SECONDS, MAX_BYTES = 30, 2 << 30  # for a folder; of memory besides what the process has
+SECONDS, MAX_BYTES = 30, 2 << 30  # per folder; memory besides what the process has
 HUGE = 10**9
 SERIAL = Execution("serial")
 Change = Callable[[np.random.Generator, Path, Path], None]
 
 
 class Neighbour(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """Has what the estimators of neighbours have, and a fit that writes a file."""
+    """Looks like a nearest-neighbour estimator, with a fit that writes a file."""
 
     _tree = None
 
@@ -184,7 +184,7 @@ def list_spaces(place: Path) -> list[Any]:
 
 
 def list_models(place: Path) -> list[Any]:
-    """Return objects that are no fitted estimators, or not as a fit leaves them."""
+    """Return objects that are not fitted estimators, or not as a fit leaves them."""
     X, y = np.random.default_rng(0).normal(size=(20, 2)), np.arange(20) % 2
     fitted = LogisticRegression().fit(X, y)
     odd, machine, powers = (kind().fit(X, y) for kind in (LogisticRegression, SVC, PolynomialFeatures))
@@ -351,14 +351,14 @@ def put_values(rng: np.random.Generator, folder: Path, place: Path) -> None:
     put_json(files[rng.integers(len(files))], change)
 
 
-CHANGES: dict[Change, float] = {  # and how often each is made
+CHANGES: dict[Change, float] = {  # with how often each is made
     **{put_study: 0.25, put_sizes: 0.15, put_models: 0.2, put_columns: 0.1},
     **{put_pickles: 0.1, put_links: 0.1, put_values: 0.1},
 }
 
 
 def forge(honest: Path, folder: Path, place: Path, seed: int) -> None:
-    """Make a hostile folder of an honest one, with digests that agree."""
+    """Make a hostile folder from an honest one, with digests that agree."""
     rng = np.random.default_rng(seed)
     shutil.copytree(honest, folder)
     count = 1 + int(rng.integers(3))
@@ -382,7 +382,7 @@ WATCHED = (
     *("exec", "code.", "import", "pickle.", "subprocess.", "os.system", "os.exec", "os.fork"),
     *("os.posix_spawn", "socket.", "urllib.", "http.", "ctypes.", "shutil.", "os.kill", "os.putenv", "mmap."),
 )
-DISTRIBUTIONS = "scipy.stats._distn_infrastructure"  # it executes a text of its own for each distribution
+DISTRIBUTIONS = "scipy.stats._distn_infrastructure"  # it executes its own text for each distribution
 SYSTEM = ("/proc/self/", f"/proc/{os.getpid()}/statm", "/sys/")
 
 

@@ -16,7 +16,7 @@ from urllib.request import Request, urlopen
 from ckcv_ray.storage.files import open_files
 
 MOTO = Path(os.environ.get("CKCV_MOTO") or Path(__file__).resolve().parents[2] / "build" / "moto")
-START = 240.0  # seconds in which it has to answer
+START = 240.0  # seconds within which it has to answer
 
 
 @contextmanager
@@ -50,7 +50,7 @@ def _make_bucket(url: str, deadline: float) -> None:
 
 
 def copy_objects(address: str, folder: Path) -> None:
-    """Copy the objects of a run to a disk, as any program does: the copy is the run folder."""
+    """Copy the objects of a run to a disk, as any program would: the copy is the run folder."""
     files = open_files(address)
     for name in files.walk():
         file = folder / name

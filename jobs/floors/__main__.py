@@ -1,4 +1,4 @@
-"""Install the lower bound of every dependency together, and pass the commands with them.
+"""Install the lower bound of every dependency together, and run the commands with them.
 
 The bounds are those of ``pyproject.toml``, its extra ``excel`` included; what the dependencies bring with
 them is free. ``--newest`` installs the newest versions that the bounds allow instead. The package registry is

@@ -6,7 +6,7 @@ claim is about is computed exactly where the source has few patterns, else on 20
 violate the assumptions are marked; in all others no proven bound may fail significantly more often than its
 delta.
 
-The numbers of a run depend on its setting and its number alone. Runs are appended to ``--out`` as they
+The numbers of a run depend only on its setting and its number. Runs are appended to ``--out`` as they
 finish, one line of JSON each; those already there are not repeated. Files of several machines or settings can
 be concatenated.
 
@@ -33,12 +33,12 @@ from jobs.paper.cells import Cell, show_failing
 from jobs.paper.sources import DELTA, GENERATED, HOSTILE, SOURCES, Setting
 from jobs.paper.trials import BY_CLASS, CLAIMS, CUT, L_EE, OF_CLASS, trial
 
-ROUNDING = 1e-12  # of a truth, a sum of many weights
-VERSION = 3  # of the bounds of claims: runs of others are not continued
+ROUNDING = 1e-12  # in a truth, a sum of many weights
+VERSION = 3  # of the claims' bounds: runs of other versions are not continued
 Run = dict[str, Any]
 Runs = dict[tuple[str, int], Run]
 Summaries = dict[Setting, dict[str, Cell]]
-COLUMNS = {  # two lines above the column of each claim
+COLUMNS = {  # two heading lines for the column of each claim
     L_EE: ("L_EE", "not proven"),
     "paper": ("paper", "F*"),
     "holdout half refit": ("holdout", "half, refit"),

@@ -1,4 +1,4 @@
-"""What coverage jobs count: how often something that was proven is false, and the exact test of it.
+"""What coverage jobs count: how often something proven is false, and the exact test of that.
 
 No cell may be false significantly more often than it may be: a one-sided exact binomial test at ``LEVEL``,
 divided by the number of cells that are tested.
@@ -15,12 +15,12 @@ LEVEL = 0.01
 
 
 class Cell(NamedTuple):
-    """How often something was proven and false, of how many runs, and how often it may be."""
+    """How often something was proven but false, in how many runs, and how often it may be."""
 
-    name: str  # what was proven, of which law and how many units
+    name: str  # what was proven, for which law and how many units
     false: int  # false proofs
-    runs: int  # all
-    allowed: float  # probability of a false proof at most; 1 where none is false
+    runs: int  # all runs
+    allowed: float  # largest probability of a false proof; 1 where none can be false
     figures: dict[str, float]  # what else is measured
 
     def fails(self, level: float) -> bool:

@@ -7,11 +7,11 @@ is compared with two truths:
     mean     the mean error, over learning sets, of models fitted to as many rows as the splits fit on
     model    the error of the model fitted to all rows of this learning set
 
-For bbc both are of the setting with the best mean on this learning set.
+For bbc, both are those of the setting with the best mean on this learning set.
 
 Errors are computed on 20 000 new patterns for each learning set; the mean error of a number of rows is that
 of all learning sets of the setting. An interval at 95 % should miss in 5 % of the cases. The numbers of a run
-depend on its setting and its number alone.
+depend only on its setting and its number.
 
     python -m jobs.paper.interval_coverage --runs 100
     python -m jobs.paper.interval_coverage --settings twonorm:100 --runs 20 --json
@@ -40,7 +40,7 @@ from jobs.paper.sources import GENERATED, SOURCES, Fresh, Setting
 
 SERIAL = Execution("serial")
 SETTINGS = tuple(setting for setting in GENERATED if setting.n != 200)
-SHARES = (0.7, 0.9, 1.0)  # of the rows that models are fitted to
+SHARES = (0.7, 0.9, 1.0)  # of the rows, to which models are fitted
 SMOOTHING = 1e-9  # of GaussianNB, its default
 Intervals = dict[str, Limits]
 
@@ -51,11 +51,11 @@ class Line(NamedTuple):
     resampling: str
     interval: str
     fitted: float
-    settings: tuple[float, ...] = ()  # of the smoothing, among which the best is chosen
+    settings: tuple[float, ...] = ()  # values of the smoothing, of which the best is chosen
 
     @property
     def name(self) -> str:
-        """The name of the line of a table."""
+        """The name of the line in a table."""
         return f"{self.resampling} {self.interval}"
 
 

@@ -1,6 +1,6 @@
-"""Watched streams: how often alarms and limits are false, and how soon a risk that rises is found.
+"""Watched streams: how often alarms and limits are false, and how soon a rising risk is found.
 
-Streams of losses are drawn, with risks that are known, and judged as ``ckcv watch`` judges them, against a
+Streams of losses are drawn, with known risks, and judged as ``ckcv watch`` judges them, against a
 certified bound of 5 % that rests on 10 errors in 300 rows, each label a batch of its own:
 
     quiet         the risk equals the bound, in every label: each alarm is false
@@ -11,7 +11,7 @@ certified bound of 5 % that rests on 10 errors in 300 rows, each label a batch o
     near          a risk of 6.5 % from the first label
 
 False alarms, and limits that ever exclude a risk that does not change, are held to delta. The numbers
-of a stream depend on its scene and its number alone.
+of a stream depend only on its scene and its number.
 
     python -m jobs.paper.live_streams --streams 10000 --labels 5000
     python -m jobs.paper.live_streams --scenes quiet,late --streams 200 --json
@@ -112,7 +112,7 @@ def judge_scene(name: str, streams: int, labels: int) -> Iterator[Cell]:
     if scene.risk is not None:
         yield Cell(f"{name}: limits", int(excluded.sum()), streams, DELTA, {})
     if scene.rises is not None:
-        late = first[first > scene.rises] - scene.rises  # of those that were not false
+        late = first[first > scene.rises] - scene.rises  # for alarms that were not false
         low, middle, high = np.quantile(late, (0.25, 0.5, 0.75), method="higher")
         found = {"alarms": float(np.mean(np.isfinite(first))), "labels": float(middle)}
         found |= {"half from": float(low), "to": float(high)}

@@ -12,7 +12,7 @@ As count <= clipped linear = min(1, 2 ramp), a bound on the mean of the clipped 
 of the hard label, and so does twice a bound on the mean ramp loss. Without the factor, the latter bounds only
 the error of the random label.
 
-Counts are bounded by Clopper-Pearson and Stevens; the mean of a soft loss by betting, which is closer than
+Counts are bounded by Clopper-Pearson and Stevens; the mean of a soft loss by betting, which is tighter than
 Hoeffding's bound and empirical Bernstein bounds; each at delta = 0.05. The soft losses are the ramp losses of
 Collobert, Sinz, Weston, Bottou (ICML 2006) at s = -1 and s = 0.
 Looseness is the mean over members of the bound, as in L_EE, divided by the mean over members of the true

@@ -1,10 +1,10 @@
-"""Coverage of what ckcv run claims of numbers: how often a claim is false, and how close it is.
+"""Coverage of what ckcv run claims about numbers: how often a claim is false, and how close it is.
 
 Whole studies are run on tables whose numbers are a linear function of three columns, plus noise with and
 without heavy tails, ties and a spread that grows. Each claim is compared with the truth for its own models,
-which is measured on ``TEST_ROWS`` new rows, or groups of related rows: the mean error of which at most the
-clip counts, and the share of rows within the claimed distance. No cell may be false significantly more often
-than its delta: a one-sided exact binomial test at level 0.01 divided by the number of cells.
+which is measured on ``TEST_ROWS`` new rows, or groups of related rows: the mean error, each error counting at
+most the clip, and the share of rows within the claimed distance. No cell may be false significantly more
+often than its delta: a one-sided exact binomial test at level 0.01 divided by the number of cells.
 
     python -m jobs.paper.number_coverage --runs 200
 """
@@ -67,8 +67,8 @@ def check_claims(noise: str, seed: int, certify: str) -> dict[str, Checked]:
     """Run one study, and return its claims by name with the truth for each.
 
     Args:
-        noise: of the numbers.
-        seed: of the table, and of the study.
+        noise: the noise of the numbers.
+        seed: seed of the table and of the study.
         certify: "holdout" or "paper".
     """
     rng = np.random.default_rng([seed, list(NOISES).index(noise)])
@@ -113,7 +113,7 @@ def measure_noise(noise: str, runs: int) -> list[Cell]:
     cells = []
     for name, claims in found.items():
         bound, truth = np.mean([(one.claim.risk, one.truth) for one in claims], axis=0)
-        figures = {"bound": float(bound), "truth": float(truth)}  # of within, the share within it
+        figures = {"bound": float(bound), "truth": float(truth)}  # for within, the share within it
         false, delta = sum(one.is_false for one in claims), claims[0].claim.delta
         cells.append(Cell(f"{noise}: {name}", false, runs, delta, figures))
     return cells

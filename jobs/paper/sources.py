@@ -5,8 +5,8 @@ crescents        two interlocking half circles with noise, like the banana set
 noise            labels by the toss of a coin
 eight            one feature with eight values, each with its own share of labels
 rare             2 % of the rows are positive
-constant         labels that are negative but for a rate just above what 66 rows without an error exclude
-flipped_refit    labels that a feature gives but for a rate just above what a certificate without an error
+constant         labels that are negative except at a rate just above what 66 rows without an error exclude
+flipped_refit    labels that a feature gives except at a rate just above what a certificate without an error
                  excludes at 200 rows
 tripled          every row three times
 visits           subjects with five visits each, nearly equal, with one label: related rows
@@ -124,7 +124,7 @@ def normals(n: int, rng: np.random.Generator, positive: float) -> GeneratedSampl
 
 
 def balanced(rng: np.random.Generator, positive: float) -> Fresh:
-    """Draw new patterns of ``normals``, as many of either class, weighted by the share of the class."""
+    """Draw new patterns of ``normals``, equally many of either class, weighted by the share of the class."""
     X, y = normals(FRESH_ROWS, rng, 0.5)
     shares = np.column_stack([(1 - positive) * (y < 0) / np.sum(y < 0), positive * (y > 0) / np.sum(y > 0)])
     return Fresh(X, shares)
@@ -177,7 +177,7 @@ class Setting(NamedTuple):
         return f"{self.source}:{self.n}"
 
     def generator(self, run: int) -> np.random.Generator:
-        """Return the generator of a run, which depends on the setting and the run alone."""
+        """Return the generator of a run, which depends only on the setting and the run."""
         key = (*self.source.encode(), self.n, run)
         return np.random.default_rng(np.random.SeedSequence(2012, spawn_key=key))
 

@@ -37,7 +37,7 @@ class Measured(NamedTuple):
 def trial(setting: Setting, run: int) -> dict[str, tuple[float, float]]:
     """Return bound and truth of every claim on learning set ``run`` of a setting.
 
-    Claims are left out whose study is refused since a part of the rows lacks a class.
+    Claims whose study is refused because a part of the rows lacks a class are left out.
     """
     source, rng = SOURCES[setting.source], setting.generator(run)
     seed = int(rng.integers(2**32))
@@ -66,7 +66,7 @@ def paper(study: Study, task: Task, fresh: Fresh) -> Iterator[Measured]:
 def half(study: Study, task: Task, fresh: Fresh) -> Iterator[Measured]:
     """Measure holdout of half, for one model: its error by both bounds, and both recalls.
 
-    These are of studies of the same rows, and so of the same model.
+    The studies use the same rows, and so the same model.
     """
     result = run_job(Job(study.replace(**HALF, claim="refit"), task), SERIAL)
     assert result.models.refit is not None
@@ -112,7 +112,7 @@ def recalls(
 
 
 def misses(ensemble: Ensemble, task: Task, fresh: Fresh) -> Matrix:
-    """Return the probability, for each member and class, of a new pattern of it that is misclassified."""
+    """Return the probability, for each member and class, that it misclassifies a new pattern of the class."""
     X = fresh.X if fresh.exact else fresh.X.astype(np.float32)
     positive = decisions([member.model for member in ensemble.members], task.X, X)
     return np.column_stack([positive @ fresh.weight[:, 0], ~positive @ fresh.weight[:, 1]])
