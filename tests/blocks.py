@@ -44,7 +44,7 @@ class Block:
         return [" ".join(line[2:].split()) for line in lines if line.startswith("$ ")]
 
     def to_run(self, full: bool) -> list[str]:
-        """Return the commands of a check: those shown if ``full``, else in small."""
+        """Return the commands of a check: those shown if ``full``, otherwise smaller ones."""
         if full or not self.check:
             return self.commands
         pairs = zip(self.commands, self.check, strict=True)
@@ -60,7 +60,7 @@ def read_blocks(page: Path) -> list[Block]:
 
     Raises:
         ValueError: a mark is unknown, a language is refused, a fence is not closed, or the number of commands
-            to check is not that of the commands shown.
+            to check differs from that of the commands shown.
     """
     return list(_blocks(page, page.read_text().splitlines()))
 

@@ -68,7 +68,7 @@ SLOW = {
 
 @functools.cache
 def needs_ray(file: Path) -> bool:
-    """Return whether a file has tests that need Ray: they come first, in one process, which then ends it."""
+    """Return whether a file has tests that need Ray: they come first, in one process, which then ends Ray."""
     return file.is_file() and re.search("ray_session|LearnerContract", file.read_text()) is not None
 
 
@@ -85,7 +85,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def read_names(file: str) -> list[str]:
-    """Return the tests that a list names, one on each line; a line that begins with # says why."""
+    """Return the tests that a list names, one per line; a line that begins with # says why."""
     return [line for line in (FOLDER / file).read_text().splitlines() if not line.startswith("#")]
 
 
@@ -99,7 +99,7 @@ hypothesis.settings.load_profile("day")
 
 
 def limit_examples(number: int) -> int:
-    """Return how many examples a property is tried on that has a number of its own: by day, few."""
+    """Return how many examples to try for a property with its own number of them: by day, few."""
     by_day = hypothesis.settings.get_current_profile_name() == "day"
     return min(number, DAY_EXAMPLES) if by_day else number
 
@@ -126,7 +126,7 @@ def is_night(config: pytest.Config) -> bool:
 
 
 class ByFileOrPage(LoadFileScheduling):
-    """Gives a process whole files, since a file's tests share what they make; of the documentation pages.
+    """Gives a process whole files, since a file's tests share what they make; for the documentation, pages.
 
     One process gets all files that need Ray.
     """
@@ -153,7 +153,7 @@ def _parts(path: Path) -> set[str]:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark the tests that need Ray, and those named above; files with Ray begin, then those with slow tests.
+    """Mark the tests that need Ray, and those named above; files with Ray come first, then slow ones.
 
     Processes that share the files (``jobs/check``) then end at about the same time. Tests marked night
     are left out by day, those marked slow by --quick.
@@ -214,7 +214,7 @@ def ida() -> Path:
 
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty home folder for the cache, and no archive named in the environment."""
+    """An empty home folder for the cache, with no archive named in the environment."""
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "home" / "cache"))
     monkeypatch.delenv("CKCV_IDA", raising=False)
@@ -222,13 +222,13 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def tell(result: Result) -> dict[str, str]:
-    """What a result tells, by the names of facts; of several of one name the first."""
+    """What a result tells, by the names of facts; the first of several with one name."""
     told = [fact for section in facts(result) for fact in section.facts]
     return {fact.name: fact.text for fact in reversed(told)}
 
 
 def unwrap(text: str) -> str:
-    """Return text whose lines were wrapped, in one."""
+    """Return wrapped text as one line."""
     return " ".join(text.split())
 
 

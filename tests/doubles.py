@@ -1,4 +1,4 @@
-"""Backends and recorders that misbehave, and what runs a study with them."""
+"""Backends and recorders that misbehave, and a function that runs a study with them."""
 
 from collections import deque
 from collections.abc import Callable, Iterable, Set
@@ -35,7 +35,7 @@ def run_with(
     recorder: MakeRecorder = Recorder,
     **more: Any,
 ) -> Result:
-    """Run a study by a backend, or by what makes one; ``more`` are fields of a Work."""
+    """Run a study with a backend, or with what makes one; ``more`` are fields of a Work."""
     make = backend if callable(backend) else lambda: backend
     work: Work = check_job(Job(study, task, out), type(study))._replace(**more)
     return run_work(work, opened=SERIAL._replace(backend=make, recorder=recorder))
@@ -62,7 +62,7 @@ def k_of(problem: Problem, unit: Unit) -> int:
 
 
 class Mortal:
-    """A recorder that may die, with what it has not written; then another takes its place, as on Ray."""
+    """A recorder that may die, losing what it has not written; another then takes its place, as on Ray."""
 
     def __init__(self, make: Callable[[], Recorder]) -> None:
         self.make, self.now = make, make()
@@ -85,7 +85,7 @@ class Mortal:
 
 
 class Faulty(SerialBackend):
-    """What each call of ``wait`` does is the script's to say; once that has ended, it does as it should."""
+    """The script decides what each call of ``wait`` does; once it has ended, calls do as they should."""
 
     name = "faulty"
     window = 4
@@ -110,7 +110,7 @@ class Faulty(SerialBackend):
         return cast(Recorder, self.mortal)
 
     def run(self, study: Study, task: Task, out: FolderPath | None = None) -> Result:
-        """Run a study, taken up again however often it is stopped."""
+        """Run a study, resuming it however often it is stopped."""
         while True:
             try:
                 return run_with(self, study, task, out, self.recorder, stop=self.stopped)
@@ -171,7 +171,7 @@ class Faulty(SerialBackend):
         return self.do(Batch(parts[0]))
 
     def lose(self, batch: Batch) -> list[Outcome]:
-        """Lost with its worker, but for a lone path the third time."""
+        """A batch lost with its worker, except a lone path the third time."""
         return [] if self._sent_again(batch) else self.do(batch)
 
     # at any time
@@ -184,7 +184,7 @@ class Faulty(SerialBackend):
         self.mortal.flush()
 
     def deny(self, number: int) -> list[Outcome]:
-        """An evaluation that was counted, as a failure: it was in two batches, and the second was lost."""
+        """A counted evaluation, as a failure: it was in two batches, and the second was lost."""
         if not self.handed:
             return []
         record = self.handed[number % len(self.handed)]
@@ -193,7 +193,7 @@ class Faulty(SerialBackend):
         return [Outcome(np.empty(0, record_type(self.inputs.problem)), (failure,), ())]
 
     def die(self, number: int) -> None:
-        """At once, or before it says what was selected, with or without a last word."""
+        """Die at once, or before saying what was selected, with or without a last word."""
         assert self.mortal is not None
         if number % 3 == 0:
             self.handed = []
@@ -231,7 +231,7 @@ AT_ANY_TIME = ("again", "deny", "save", "die", "stop")
 
 @dataclass(frozen=True)
 class Fragile(GaussianSVM):
-    """The SVM, but what is fitted raises on the second gamma from the second cost on."""
+    """The SVM, except that fits raise on the second gamma from the second cost on."""
 
     @property
     def trainer(self) -> "FragileTrainer":  # sent to workers by value, which a cached property cannot be
@@ -239,14 +239,14 @@ class Fragile(GaussianSVM):
 
 
 class FragileTrainer(SVMTrainer):
-    """The SVM's, with blocks that raise."""
+    """The SVM's trainer, with blocks that raise."""
 
     def prepare(self, shared: Any, train: Any, score: Any) -> Any:
         return FragileBlock(super().prepare(shared, train, score))
 
 
 class FragileBlock(NamedTuple):
-    """A split of it."""
+    """A split for it."""
 
     block: Any
 

@@ -1,7 +1,7 @@
 """Seconds that each test takes, in one file: ``jobs/check`` keeps it, ``jobs/night_tests.py`` reads it.
 
-By day a test may take ``MOST`` seconds, and a folder or file what ``limits.toml`` says, else the check fails.
-Seconds are those of the processor of a machine that counts as fast as the one where the limits were set.
+By day a test may take ``MOST`` seconds, and a folder or file what ``limits.toml`` says, or the check fails.
+Seconds are processor time, scaled to a machine that counts as fast as the one where limits were set.
 """
 
 import os
@@ -22,7 +22,7 @@ COUNT, REFERENCE = 3_000_000, 0.06  # numbers that are added up, and the seconds
 
 
 def measure_slowness() -> float:
-    """Return how many times as long as where the limits were set a loop takes here; 1 if it is faster."""
+    """Return how many times as long a loop takes here as where the limits were set; 1 if it is faster."""
     taken = list[float]()
     for _ in range(3):
         began = process_time()
@@ -32,14 +32,14 @@ def measure_slowness() -> float:
 
 
 def read_clocks() -> np.ndarray:
-    """Return the processor time of this process and of those it has waited for, and the time that passed."""
+    """Return the processor time of this process and of those it has waited for, and the elapsed time."""
     return np.array([sum(os.times()[:4]), perf_counter()])
 
 
 class Clock:
-    """Adds the seconds of its own to each report: those of fixtures that tests share are nobody's.
+    """Adds each test's own seconds to its report: those of shared fixtures count for none.
 
-    They are of the processor; while Ray runs, whose workers are not seen, those that passed.
+    They are processor time; while Ray runs, whose workers are not seen, elapsed time.
     """
 
     def __init__(self) -> None:
@@ -73,7 +73,7 @@ class Clock:
 class Durations:
     """Adds the seconds of each test to a file, the longest first; another call of pytest adds its own.
 
-    A line has the processor time of the test itself, the time that passed with its fixtures, and its name.
+    A line has the processor time of the test itself, the elapsed time with its fixtures, and its name.
     """
 
     def __init__(self, file: Path, by_day: bool) -> None:

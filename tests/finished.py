@@ -1,4 +1,4 @@
-"""A library of finished run folders, each made once a session: small kinds, and the acceptance cases."""
+"""A library of finished run folders, each made once per session: small kinds, and the acceptance cases."""
 
 import shutil
 import sys
@@ -105,9 +105,9 @@ SCORED: dict[str, dict[str, Any]] = {
 
 
 class Finished(Protocol):
-    """Gives a folder: ``finished("held")``, or of an acceptance case ``finished("criteria", "b")``.
+    """Gives a folder: ``finished("held")``, or for an acceptance case ``finished("criteria", "b")``.
 
-    With ``to`` it is a copy in that folder, which a test may harm; the tables of a case lie beside the
+    With ``to`` it is a copy in that folder, which a test may damage; the tables of a case lie beside the
     original.
     """
 

@@ -1,8 +1,8 @@
-"""Run folders that are damaged or forged: how it is done, for the tests of who sees it.
+"""Damaged or forged run folders: how they are made, for tests of whoever should notice.
 
 First files: changed, with a manifest that agrees (``reseal``). Then whole runs: written again with another
-log or other models, consistent in themselves (``rewrite_run``), and models that fit the rows that certify
-(``forge``).
+log or other models, consistent in themselves (``rewrite_run``), and with models that fit the rows that
+certify (``forge``).
 """
 
 import json
@@ -56,13 +56,13 @@ Forger = Callable[[Records], None]
 
 
 def run_in(out: Path) -> Result:
-    """Run the study of these tests, or take it up, in a folder."""
+    """Run the study of these tests in a folder, or resume it."""
     return run_job(Job(STUDY, TASK, out), SERIAL)
 
 
 @pytest.fixture(scope="session")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A finished run with one part of a log, to be copied and not to be changed."""
+    """A finished run with one part of a log, to be copied but not changed."""
     out = tmp_path_factory.mktemp("whole") / "run"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(recorder, "FLUSH_SECONDS", inf)
@@ -136,7 +136,7 @@ def put(**values: object) -> Change:
 
 
 def check_refused(run: Path, file: str, change: Change, messages: str) -> None:
-    """Check that a change is seen by who reads the file and by verify, though the manifest agrees."""
+    """Check that the file's reader and verify notice a change, though the manifest agrees."""
     (rewrite_json if file.endswith(".json") else rewrite)(run, file, change)
     with pytest.raises(StoreError, match=rf"{find(run, file).name} is damaged: .*{re.escape(messages)}"):
         replay(run) if file == LOG else load(run)
@@ -154,7 +154,7 @@ DAMAGE: dict[str, Callable[[bytes, int], bytes | None]] = {
 
 
 def damage(file: Path, how: str, at: int) -> bool:
-    """Damage a file; False where there is nothing to change in this way."""
+    """Damage a file; return False if there is nothing to change in this way."""
     content = file.read_bytes()
     changed = DAMAGE[how](content, at % len(content))
     if changed is None:
@@ -175,10 +175,10 @@ def rewrite_run(
 ) -> None:
     """Write a finished run again, consistent in itself: log, candidates, models, certificate, digests.
 
-    Of a procedure its log and scores.
+    For a procedure, its log and scores.
 
     The models are ``models``, or else ``ensemble`` and what an honest run has with it. ``environment``
-    names a processor that the run is then said to come from.
+    names a processor that the run then claims to come from.
     """
     folder = RunFolder(out)
     problem, execution = folder.problem(), folder.execution()
@@ -224,9 +224,9 @@ def seal(
 
 
 def forge(out: Path, environment: str = "") -> None:
-    """Replace models of a finished run by ones of other rows, with a log and files that agree with them.
+    """Replace models of a finished run by ones from other rows, with a log and files that agree with them.
 
-    Those of F* have seen the rows that judge them; that of the refit has seen every other row.
+    F*'s models have seen the rows that judge them; the refit's has seen every other row.
     """
     problem, leader = RunFolder(out).problem(), position(out)
     models = read_result(RunFolder(out), problem).models
@@ -251,7 +251,7 @@ def fit_on(problem: Problem, leader: Leader, train: np.ndarray) -> Any:
 
 
 def with_model(member: Member, model: Any, problem: Problem, scored: TestRows) -> Member:
-    """The member with another model, and what it makes of the rows that judge it."""
+    """The member with another model, and its predictions for the rows that judge it."""
     n_classes = problem.task.n_classes
     totals = judge(model, scored.X, scored.y, problem.measure(scored.row_units), n_classes)
     return Member(member.k, member.split, model, totals, count_classes(scored.y, n_classes))
@@ -285,7 +285,7 @@ def rows(problem: Problem, member: Member) -> tuple[np.ndarray, np.ndarray]:
 
 
 def altered(member: Member, problem: Problem, **changes: object) -> Member:
-    """The member with another model, and the errors that this makes on its estimate set."""
+    """The member with another model, and that model's errors on its estimate set."""
     model, (_, score) = replace(member.model, **changes), rows(problem, member)
     task, measure = problem.task, problem.criterion.measure
     errors = judge(model, task.X[score], task.y[score], measure, task.n_classes)
@@ -299,7 +299,7 @@ def of(records: Records, leader: Leader) -> np.ndarray:
 
 
 def with_errors_of(ensemble: Ensemble, leader: Leader) -> Forger:
-    """Have the log say of the leader's refits what its members say."""
+    """Make the log say about the leader's refits what its members say."""
     totals = {m.split: m.totals for m in ensemble.members}
 
     def edit(records: Records) -> None:

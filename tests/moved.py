@@ -1,4 +1,4 @@
-"""Models whose numbers are moved, by one unit in the last place or by more: for tests that compare models."""
+"""Models whose numbers are moved, by a unit in the last place or by more, for tests that compare models."""
 
 import io
 import json
@@ -16,7 +16,7 @@ Move = Callable[[Any], Any]
 
 
 def move(values: Any, by: Move) -> Any:
-    """Move all numbers of single or double precision in an array, a structured one as well."""
+    """Move all numbers of single or double precision in an array, even a structured one."""
     values = np.array(values)
     if values.dtype.names:
         for name in values.dtype.names:

@@ -1,4 +1,4 @@
-"""What a browser reads of a page."""
+"""What a browser reads from a page."""
 
 from html.parser import HTMLParser
 

@@ -1,4 +1,4 @@
-"""A server on loopback that speaks as much S3 as a run folder needs, and fails as it is asked to."""
+"""A server on loopback that speaks as much S3 as a run folder needs, and fails on request."""
 
 import hashlib
 from collections.abc import Callable

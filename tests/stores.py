@@ -21,7 +21,7 @@ RUN = f"s3://{BUCKET}/runs/x"
 
 
 class MemoryBucket(Bucket):
-    """A bucket in memory, by the same client: whoever makes one with the same store sees the same objects."""
+    """A bucket in memory, with the same client: buckets made with one store see the same objects."""
 
     def __init__(self, address: Address, store: Any) -> None:
         super().__init__(address)
@@ -29,7 +29,7 @@ class MemoryBucket(Bucket):
 
 
 class RepeatingBucket(MemoryBucket):
-    """Creates, and then says that the object was there: a request that was repeated and met its own write."""
+    """Creates an object, then says it was there: a repeated request that met its own write."""
 
     def create(self, name: str, content: bytes) -> bool:
         super().create(name, content)
@@ -45,7 +45,7 @@ class CarelessBucket(MemoryBucket):
 
 
 class FailingBucket(MemoryBucket):
-    """Answers the requests that are left, a list of one number, and then none.
+    """Answers as many requests as are left, a list of one number, and then none.
 
     ``late`` carries out the first that fails.
     """
@@ -76,7 +76,7 @@ def memory(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def use(monkeypatch: pytest.MonkeyPatch, make: Callable[[Address], Bucket]) -> None:
-    """Let every address lead to a bucket that is made so."""
+    """Let every address lead to a bucket made by ``make``."""
     monkeypatch.setattr(files, "Bucket", make)
     monkeypatch.setattr(table_files, "Bucket", make)
 
@@ -117,7 +117,7 @@ def set_environment(monkeypatch: pytest.MonkeyPatch, endpoint: str) -> None:
 
 @pytest.fixture(scope="session")
 def moto_endpoint() -> Iterator[str]:
-    """The address of moto, a server of others that speaks S3, with one bucket; only nights have it."""
+    """The address of moto, a third-party server that speaks S3, with one bucket; only at night."""
     pytest.importorskip("obstore")
     if not (MOTO / "moto").is_dir():
         pytest.skip("moto is not in build/moto: jobs/night installs it")

@@ -1,6 +1,6 @@
-"""No dependency of a version with a known hole: neither what is locked, nor what an installation may take.
+"""No dependency version with a known vulnerability: neither a locked one, nor one that may be installed.
 
-Where each was mended, by the advisories; `pip-audit -r requirements.lock --disable-pip` asks for new ones.
+Below, where each was fixed (advisories); `pip-audit -r requirements.lock --disable-pip` asks for new ones.
 """
 
 import re

@@ -1,8 +1,8 @@
-"""Every code block of the README and of the documentation, run in the order shown (long ones in small).
+"""Every code block of the README and of the documentation, run in the order shown (long ones scaled down).
 
-Commands of ``ckcv`` and scripts run in this process, but those of the README, and at night of the tutorial:
-there each line is run as it is typed. By day the README, the tutorial and one guide are run; of the other
-pages the options of their commands are parsed.
+Commands of ``ckcv`` and scripts run in this process, except those of the README, and at night of the
+tutorial: there each line is run as typed. By day the README, the tutorial and one guide are run; for the
+other pages, the options of their commands are parsed.
 """
 
 import ast
@@ -89,7 +89,7 @@ def shell(command: str, place: Path, code: int = 0) -> str:
 
 
 def script(block: Block) -> str:
-    """A Python block, after those it goes on from."""
+    """A Python block, after those it continues."""
     if not block.continues:
         return block.text
     before = [b for b in BLOCKS if b.page == block.page and b.language == "python" and b.line < block.line]
@@ -99,7 +99,7 @@ def script(block: Block) -> str:
 def run_command(command: str, place: Path, ckcv: Command, as_typed: bool, code: int = 0) -> str:
     """Run a line of a console block in the folder of its page, a plain ``ckcv`` in this process.
 
-    Returns what it printed, and the messages of a plain ``ckcv``.
+    Return what it printed, and the messages of a plain ``ckcv``.
     """
     if as_typed or SHELL.search(QUOTED.sub("", command)) or shlex.split(command)[0] != "ckcv":
         return shell(command, place, code)
@@ -190,7 +190,7 @@ def ours(command: str) -> list[list[str]]:
 
 
 def parsed(words: list[str], monkeypatch: pytest.MonkeyPatch) -> int:
-    """Parse the options of a command, run nothing, and return the exit code: not 0 where one is refused."""
+    """Parse the options of a command, run nothing, and return the exit code: not 0 if one is refused."""
     if "--times" in words:  # of run_study, whose other options are parsed by processes that it starts
         at = words.index("--times")
         assert words.pop(at + 1).isdigit()
@@ -217,7 +217,7 @@ def parsed(words: list[str], monkeypatch: pytest.MonkeyPatch) -> int:
 
 @pytest.fixture
 def check_known(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Check:
-    """Check that the options of each of some commands are known."""
+    """Check that the options of each given command are known."""
 
     def check(commands: list[list[str]]) -> None:
         for words in commands:

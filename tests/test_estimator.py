@@ -46,7 +46,7 @@ OF_WEIGHTS = (
 
 
 def list_expected_failures(estimator: CKCVClassifier) -> dict[str, str]:
-    """Say which checks the default learner fails, which uses no weights, and why."""
+    """Return which checks the default learner, which uses no weights, fails, and why."""
     used = {check.__name__: NOT_OF_SVM for check in OF_WEIGHTS}
     used.pop("check_all_zero_sample_weights_error")  # zeros are refused first
     return OF_ZEROS | used

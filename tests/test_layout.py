@@ -1,7 +1,7 @@
-"""Rules of the house: which way imports point, who knows Ray, and how much there may be of anything.
+"""House rules: which way imports point, who knows Ray, and how much there may be of anything.
 
 What is measured may not exceed ``budgets.toml``, nor be far below; ``python tests/test_layout.py`` lowers it.
-Who needs more raises a number by hand, and says in the message of the commit what went elsewhere.
+Whoever needs more raises a number by hand, and says in the commit message what was removed elsewhere.
 """
 
 import ast
@@ -49,7 +49,7 @@ CONCERNS = {  # attributes and arguments of these names; those of learners are a
 
 
 class Module(NamedTuple):
-    """A module of the package, by its dotted name without that of the package; "" is the package."""
+    """A module of the package, by its dotted name without the package's; "" is the package."""
 
     name: str
     text: str
@@ -94,7 +94,7 @@ def find_imports(node: ast.AST, lazy: bool = False) -> Iterator[tuple[Any, bool]
 
 
 def find_longest_chain() -> list[str]:
-    """Return the longest chain of modules, each of which imports the next at its top."""
+    """Return the longest chain of modules, each of which imports the next at module level."""
     chains: dict[str, list[str]] = {}
     for name in TopologicalSorter({name: module.top for name, module in package().items()}).static_order():
         chains[name] = [
@@ -105,7 +105,7 @@ def find_longest_chain() -> list[str]:
 
 
 def measure() -> dict[str, int]:
-    """Return all that has a budget; lines are those of the formatter."""
+    """Return all that has a budget; lines are counted as formatted."""
     found, names = Counter[str](), Counter[str]()
     for module in package().values():
         folder = module.folder if module.folder in (*FOLDERS, "cli") else "at the top"
@@ -134,7 +134,7 @@ def measure() -> dict[str, int]:
 
 
 def count_any(node: Any) -> int:
-    """Return the annotations with Any of a public function, or of the public methods of a class."""
+    """Return the number of annotations with Any of a public function, or of a class's public methods."""
     if isinstance(node, ast.ClassDef):
         methods = (inside for inside in node.body if isinstance(inside, ast.FunctionDef))
         return sum(count_any(method) for method in methods if not method.name.startswith("_"))

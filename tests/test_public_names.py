@@ -1,4 +1,4 @@
-"""A whole job from public names alone, run, and type-checked against the package as others install it."""
+"""A whole job using only public names, run, and type-checked against the package as others install it."""
 
 import ast
 import subprocess
@@ -183,7 +183,7 @@ def pip(*words: object) -> None:
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Built by the locked back end, without a network."""
+    """The wheel, built by the locked back end without a network."""
     folder = tmp_path_factory.mktemp("wheel")
     pip("wheel", "--quiet", "--no-deps", "--no-index", "--no-build-isolation", "--wheel-dir", folder, ROOT)
     (built,) = folder.iterdir()

@@ -28,7 +28,7 @@ BLOCKS = read_blocks(PAGE)
 
 
 def find(word: str) -> Block:
-    """The block that a word is in."""
+    """The block that contains a word."""
     (block,) = [block for block in BLOCKS if word in block.text and block.language in ("python", "console")]
     return block
 
@@ -144,7 +144,7 @@ def test_a_signature_is_of_the_whole_run(tmp_path: Path) -> None:
 
 
 def run_commands(block: Block) -> None:
-    """Run the commands of a block in the home of a person of their own."""
+    """Run the commands of a block in a separate home folder."""
     programs = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     environment = os.environ | {"HOME": str(Path("home").absolute()), "PATH": programs}
     for command in block.commands:

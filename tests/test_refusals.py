@@ -1,6 +1,6 @@
-"""Bad input, from Python and at the command line: one clear message with what was got, what is allowed or
-how to mend it; from Python an error of ours, at the command line exit code 2, or 4 for a folder that is not
-of this run, and nothing on standard output. No Ray is started, and nothing is left behind.
+"""Bad input, from Python and at the command line: one clear message with what was given and what is allowed,
+or how to fix it; from Python one of our errors, at the command line exit code 2, or 4 for a folder that is
+not of this run, and nothing on standard output. No Ray is started, and nothing is left behind.
 """
 
 import json
@@ -91,10 +91,10 @@ def replaced(*messages, **options):
 
 
 class Case(NamedTuple):
-    """What is called, or words after ``ckcv``, split at spaces unless they are a list; what the message says.
+    """A call, or words after ``ckcv``, split at spaces unless they are a list; what the message says.
 
-    Of a call the class of the error, and harm to the finished run in ``run``; of words the exit code, and
-    whether it is the parser that refuses, in a panel of its own.
+    For a call, the class of the error, and damage to the finished run in ``run``; for words, the exit code,
+    and whether it is the parser that refuses, in its own panel.
     """
 
     asked: Callable[[], object] | str | list[str]
@@ -390,7 +390,7 @@ def place(inputs, cache, tmp_path, monkeypatch):
 
 @pytest.fixture
 def refused(place, ckcv, monkeypatch):
-    """What is said of a case, once all is checked that holds for every case."""
+    """What is said about a case, after checking what holds for every case."""
 
     def call(case):
         before = snapshot(place)
@@ -450,7 +450,7 @@ def test_no_permission_to_write(refused, place, monkeypatch):
 
 @pytest.fixture
 def folder(inputs, place):
-    """A finished run of good.csv to do harm to."""
+    """A finished run of good.csv to be damaged."""
     shutil.rmtree(place / "run")
     return shutil.copytree(inputs / "run", place / "run")
 

@@ -1,8 +1,8 @@
 """Figures and facts that stand in several places agree with their one source.
 
-Each ``Fact`` has the words it is told with, wherever they stand: in the README, documentation, docstrings,
-help and jobs. Its value comes from the code, or from the results page that a command made. A place that tells
-something else fails, and so does a fact whose words stand nowhere.
+Each ``Fact`` has the words it is told with, wherever they appear: in the README, documentation, docstrings,
+help and jobs. Its value comes from the code, or from the results page that a command made. A place that says
+something else fails, and so does a fact whose words appear nowhere.
 """
 
 import gzip
@@ -70,7 +70,7 @@ def learning_sets() -> tuple[str]:
 
 
 def range_of_paper() -> tuple[str, str]:
-    """Of the means of paper and L_EE in each line of the generated data with 200 and 400 rows."""
+    """The range of the means of paper and L_EE, in each line of generated data with 200 and 400 rows."""
     means = page("coverage").split("Mean bound in %")[2]
     lines = re.findall(r"(?m)^[a-z]+:[24]00 +([\d.]+) \([\d.]+\) +([\d.]+) ", means)
     assert len(lines) == 8
@@ -98,7 +98,7 @@ def means_of_searches() -> tuple[str, ...]:
 
 
 def studies(pattern: str, shape: str) -> Callable[[], tuple[str, str]]:
-    """The least and the most of a column of the default studies of the paper's sets."""
+    """The least and the greatest of a column of the default studies of the paper's sets."""
 
     def value() -> tuple[str, str]:
         numbers = column(page("speed").split("## Complete studies on Ray")[1], pattern)

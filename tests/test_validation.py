@@ -1,4 +1,4 @@
-"""What is checked at the door; that every entry checks it is in ``test_refusals``."""
+"""What is checked on entry; ``test_refusals`` tests that every entry point checks it."""
 
 from typing import Any
 

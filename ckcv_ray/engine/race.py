@@ -156,7 +156,7 @@ class BudgetQueue(RaceQueue):
         racing: whether the last round has begun.
         settings: in the fold size at which settings are compared, the value of each in the last round,
             (n_paths, n_steps); inf for those that no longer take part.
-        judged: as ``settings``, but for those the value in the last round in which they took part.
+        judged: as ``settings``, but those keep their value from the last round in which they took part.
     """
 
     def __init__(self, problem: Problem) -> None:

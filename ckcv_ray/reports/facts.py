@@ -82,7 +82,7 @@ MAX_DESCRIBED = 200  # columns
 MAX_OPEN_COLUMNS = 25  # up to which a table is not folded
 MAX_LABELS, MAX_LABEL = 3, 40
 MAX_CONFUSED, MAX_MISTAKES = 12, 10  # classes of a confusion matrix; otherwise, mistakes listed
-BY_CLASS = {  # with more than two classes, the first and the third are told of each
+BY_CLASS = {  # with more than two classes, the first and the third are shown for each
     "sensitivity": "sensitivity: ‘{}’ found",
     "specificity": "specificity: ‘{}’ found",
     "ppv": "PPV: ‘{}’ predicted, and right",

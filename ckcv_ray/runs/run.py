@@ -516,7 +516,7 @@ def look(study: Study, problem: Problem, seconds: float, rows: int | None, stop:
 
 
 def take_rows(problem: Problem, rows: int | None) -> Task:
-    """Return learning rows of a problem: all, or about so many; a smaller sample is part of a larger one."""
+    """Return a problem's learning rows: all, or about ``rows``; a smaller sample is part of a larger one."""
     task = problem.task
     if rows is not None and rows < task.n:
         order = problem.draws.at(*TRIED).make_generator().permutation(task.n_units)

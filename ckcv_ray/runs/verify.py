@@ -1,4 +1,4 @@
-"""Verification of a finished run: what it derived is made again by the functions that wrote it, and compared.
+"""Verification of a finished run: what it derived is recomputed by the functions that wrote it, and compared.
 
 All other files follow from the problem, the log and the models: candidates, judged rows and certificate, or
 scores, predictions and summary. The models themselves are fitted again, those that the claims are about
@@ -229,7 +229,7 @@ class _Refit(NamedTuple):
 
 @dataclass(frozen=True)
 class _Remake:
-    """What a finished folder holds, made again; differences are noted in ``result``."""
+    """What a finished folder holds, recomputed; differences are noted in ``result``."""
 
     folder: RunFolder
     problem: Problem
@@ -350,7 +350,7 @@ class _Remake:
         result.recomputed.append(f"{', '.join(files)}, from the log, the table and the models")
 
     def _predict(self, scores: Scored) -> pa.Table | None:
-        """Return the predictions for the rows of each split, made again; the stored ones if time is up."""
+        """Return the predictions for the rows of each split, recomputed; the stored ones if time is up."""
         problem = self.problem
 
         def compute(units: list[Unit]) -> Iterator[HeldOut]:
@@ -367,7 +367,7 @@ class _Remake:
         return read_table(self.folder.files, HELD_OUT, problem.run_id, made.schema)
 
     def compare_files(self, files: Mapping[str, bytes]) -> None:
-        """Compare files that were made again with those in the folder."""
+        """Compare files that were recomputed with those in the folder."""
         found = list[str]()
         for name, made in files.items():
             with self.result.note_errors():
@@ -503,7 +503,7 @@ def _show_last(error: Exception) -> str:
 
 
 def _compare_file(folder: RunFolder, name: str, made: bytes, left_out: str = "") -> Iterator[str]:
-    """Yield a sentence on each part of a file, but one, whose values differ from those made again.
+    """Yield a sentence on each part of a file, but one, whose values differ from those recomputed.
 
     What is neither JSON nor Parquet has to be equal in every bit.
     """

@@ -9,10 +9,10 @@ else may be a pipe, a device, or endless: it is opened without blocking, its typ
 it is read, and no more than that size is read.
 
 On a store a file is an object of the same name, so that a plain copy of the objects to a disk is the run
-folder. An object appears whole, and nothing needs a lock: any two writers compute the same, so parts of the
-log, named by their digests, and files that follow from the study are replaced by the same bytes. A second
-writer wastes work; a time stamp warns of it. What has to come from a single writer, such as the first files
-of a run or a batch of live rows, is one object each, which only one of two writers can create.
+folder. An object appears whole, and nothing needs a lock: whatever two writers compute is the same, so
+parts of the log, named by their digests, and files that follow from the study are replaced by the same bytes.
+A second writer wastes work; a time stamp warns of it. What must come from a single writer, such as the first
+files of a run or a batch of live rows, is one object each, which only one of two writers can create.
 """
 
 import json

@@ -86,8 +86,8 @@ class Budget(Search):
     Early rounds compare all settings at one fold size, on few splits and where necessary on part of the rows;
     those that are left are then compared at several fold sizes; the last round is a race, on all splits, of
     the few that look best. What a round computes depends only on the complete results of the rounds before.
-    The answer is not that of ``Race``: candidates may be left of which it is unknown whether they are better.
-    They are counted, and what is proven about the winner holds in any case.
+    The answer is not that of ``Race``: it may remain unknown whether some candidates are better. Such
+    candidates are counted, and what is proven about the winner holds in any case.
 
     Attributes:
         report_k: as in ``Search``; these values take part in every round.

@@ -552,7 +552,7 @@ def _iso(text: str) -> float | None:
         return None
     since = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - EPOCH
     milliseconds = float(int(since / timedelta(milliseconds=1)))  # Arrow truncates fractions too
-    return milliseconds if milliseconds >= FIRST_DAY else None  # by its zone it may be in the year 0
+    return milliseconds if milliseconds >= FIRST_DAY else None  # else, by its zone, in the year 0
 
 
 KEPT, MARK = b"kept", b"thousands"  # metadata of a table: what was said of its cells, see ``declare_cells``

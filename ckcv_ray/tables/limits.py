@@ -34,7 +34,7 @@ OWN_SHARE = 0.75  # of the free memory, for reading a table
 
 @contextmanager
 def limit_memory(most: int | None = None) -> Iterator[None]:
-    """Let this process map at most so many bytes besides what it has; the limit is lifted at the end.
+    """Let this process map at most ``most`` bytes beyond what it has; lift the limit at the end.
 
     The limit is on the process. So none is set while Python has other threads, which could not allocate
     either, nor on systems other than Linux: there a file may take all the memory there is.

@@ -1,14 +1,14 @@
-"""What users see of the acceptance cases: compared with what is recorded, or recorded again.
+"""What users see in the acceptance cases: compared with what is recorded, or recorded again.
 
     jobs/acceptance               compare all cases
-    jobs/acceptance groups        compare those whose names begin so
+    jobs/acceptance groups        compare those whose names begin with this
     jobs/acceptance --record      write recorded.json, and print what has changed
 
-Of each line the exit code and what is printed are recorded, without times; of each run folder that it leaves
-the claims, sentences, scores, winner and identity; and once for all: options, public names and files. Figures
-are compared in every bit on the machine that recorded them, elsewhere to nine digits; a field that is absent
-is one that is null. A sentence is written once: a statement that is a claim's is given by the claim's place,
-and a list that runs have in common by its digest.
+For each line, the exit code and what is printed are recorded, without times; for each run folder that it
+leaves, the claims, sentences, scores, winner and identity; and once for all: options, public names and files.
+Figures are compared in every bit on the machine that recorded them, elsewhere to nine digits; an absent field
+counts as null. A sentence is written once: a statement that is a claim's is given by the claim's place, and a
+list that runs have in common by its digest.
 """
 
 import hashlib
@@ -60,7 +60,7 @@ Observed = dict[str, Any]
 
 
 def observe(name: str) -> Observed:
-    """Run the lines of a case in a folder of its own, and return what is seen of it."""
+    """Run the lines of a case in a separate folder, and return what is seen of it."""
     lines = list_lines(name)
     with TemporaryDirectory(prefix="ckcv-") as folder, _standing_in(Path(folder)):
         write_tables(lines)
@@ -71,7 +71,7 @@ def observe(name: str) -> Observed:
 
 
 def make_folders(name: str, folder: Path) -> None:
-    """Run the lines of a case that make run folders in a folder, with their tables beside them."""
+    """Run, in a folder, the lines of a case that make run folders, with their tables beside them."""
     lines = [line for line in list_lines(name) if line.startswith(("run ", "evaluate "))]
     with _standing_in(folder):
         write_tables(lines)
@@ -145,7 +145,7 @@ def _call(*words: str) -> tuple[int, str]:
 
 
 def _read_folder(folder: Path) -> Observed:
-    """Return what a run folder says: of a certified run its claims, of an evaluation its scores."""
+    """Return what a run folder says: for a certified run its claims, for an evaluation its scores."""
     seen: Observed = {"files": sorted(path.name for path in folder.iterdir() if path.name != "log")}
     if (file := folder / "certificate.json").exists():
         content = json.loads(file.read_text())
@@ -183,7 +183,7 @@ def observe_outside() -> Observed:
 
 
 def _describe(module: Any, name: str) -> str:
-    """Return the signature of a public name, without types; of a value its type."""
+    """Return the signature of a public name, without types; for a value, its type."""
     value = getattr(module, name)
     try:
         parameters = inspect.signature(value).parameters.values()
@@ -207,7 +207,7 @@ def find_environment() -> dict[str, str]:
 
 @cache
 def read_recorded() -> dict[str, Any]:
-    """Read what is recorded: of each case, of the outside, and the environment."""
+    """Read what is recorded: for each case, for the outside, and the environment."""
     content: dict[str, Any] = json.loads(FILE.read_text())
     lists = content.pop("lists")
     for seen, name in _find_shared(content["cases"]):
@@ -233,7 +233,7 @@ def _find_shared(cases: dict[str, Observed]) -> Iterator[tuple[Observed, str]]:
 
 
 def compare(before: Any, now: Any, exact: bool, place: str = "") -> Iterator[str]:
-    """Yield a text for each value that has changed: where it is, what it was and what it is now."""
+    """Yield a line for each value that has changed: where it is, what it was and what it is now."""
     if isinstance(before, dict) and isinstance(now, dict):
         for key in before | now:
             yield from compare(before.get(key), now.get(key), exact, f"{place}: {key}" if place else key)
@@ -249,7 +249,7 @@ def compare(before: Any, now: Any, exact: bool, place: str = "") -> Iterator[str
 
 
 def _are_close(before: Any, now: Any) -> bool:
-    """Return whether floats, or texts with floats in them, differ by rounding alone."""
+    """Return whether floats, or texts with floats in them, differ only by rounding."""
     if isinstance(before, str) and isinstance(now, str):
         old, new = FLOAT.split(before), FLOAT.split(now)  # words and floats by turns
         return old[::2] == new[::2] and all(map(_are_close, map(float, old[1::2]), map(float, new[1::2])))

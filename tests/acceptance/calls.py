@@ -38,7 +38,7 @@ def damage() -> str:
 
 
 def classify() -> dict[str, Any]:
-    """The classifier in the way of scikit-learn."""
+    """The classifier, used as in scikit-learn."""
     X, y = read_frame()
     model = CKCVClassifier(learner="tree", k=(3, 4), n_splits=4).fit(X, y)
     return {
@@ -52,7 +52,7 @@ def classify() -> dict[str, Any]:
 
 
 def run_and_load() -> dict[str, Any]:
-    """A run of a frame is the run of its file, and what a folder says of itself."""
+    """A run of a frame is the run of its file, and what a folder says about itself."""
     X, y = read_frame()
     result = ckcv_ray.run(STUDY, X, y, out="r", execution=SERIAL)
     task, _ = ckcv_ray.read_task(FRAME, TARGET)
@@ -99,7 +99,7 @@ def _command(*words: str) -> list[str]:
 
 
 def kill_and_resume() -> dict[str, Any]:
-    """A run whose process is killed in the middle, and the same command again."""
+    """A run whose process is killed midway, and the same command again."""
     words = ("run", FRAME, "--target", TARGET, "--paper", "--k", "3:30", "--out", "r", "--backend", "serial")
     first = subprocess.Popen(_command(*words), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     deadline = time.monotonic() + 60
@@ -112,7 +112,7 @@ def kill_and_resume() -> dict[str, Any]:
 
 
 def run_on_ray() -> dict[str, Any]:
-    """A run on a Ray of its own, with two workers."""
+    """A run on its own Ray, with two workers."""
     words = ("run", FRAME, "--target", TARGET, "--paper", "--k", "3,4", "--n-splits", "4", "--out", "r")
     done = subprocess.run(
         _command(*words, "--backend", "ray", "--workers", "2"), capture_output=True, text=True, check=False
@@ -121,7 +121,7 @@ def run_on_ray() -> dict[str, Any]:
 
 
 def run_in_a_store() -> dict[str, Any]:
-    """A run whose folder is a prefix of an object store, as the one on a disk."""
+    """A run whose folder is a prefix of an object store, like one on a disk."""
     from s3_server import S3Server
     from stores import set_environment
 

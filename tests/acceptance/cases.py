@@ -1,4 +1,4 @@
-"""What users rely on: commands, and calls from Python, as they are typed in an empty folder.
+"""What users rely on: commands, and calls from Python, as typed in an empty folder.
 
 Each case is some lines, run one after another. A line is a command without ``ckcv``; ``python NAME`` calls a
 function of ``calls``. The tables that the lines name are written first (``tables``). Cases of ``BY_DAY`` are

@@ -79,7 +79,7 @@ def costs() -> Iterator[str]:
 
 
 def answers() -> Iterator[str]:
-    """Labels in two forms of one, and rows without a label."""
+    """Labels in two forms of one class, and rows without a label."""
     for i, line in enumerate(tumours()):
         head, _, label = line.rpartition(",")
         yield f"{head},{label if not i or i % 3 else label.upper() if i % 10 else ''}"
@@ -98,7 +98,7 @@ def constant() -> Iterator[str]:
 
 
 def judged() -> Iterator[str]:
-    """Rows that nothing has learned from, by name, with somebody else's predictions."""
+    """Named rows that nothing has learned from, with somebody else's predictions."""
     for i, line in enumerate(tumours(500, 200)):
         size, texture, kind = line.split(",")
         if not i:

@@ -1,4 +1,4 @@
-"""The outside is what it was: see ``acceptance``."""
+"""What users see is what it was: see ``acceptance``."""
 
 import json
 import os

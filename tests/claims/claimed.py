@@ -35,7 +35,7 @@ def read_again(values: dict[str, Any], result: Result) -> Certificate:
 def predict_held(
     problem: Problem, label: NDArray[Any], score: NDArray[Any] | None = None
 ) -> HeldOutPredictions:
-    """The rows held out as the model refit judges them, of which there is none: only what it predicts."""
+    """The held-out rows as judged by the model refit, which does not exist: only its predictions do."""
     held, rows = HeldOutPredictions(problem, Models(Ensemble(()))), len(label)
     score = label.astype(float) if score is None else score
     held.make_once(REFIT, lambda: Prediction(label, np.full(rows, -1), score, np.ones(rows)))

@@ -11,8 +11,8 @@
         def find_risk(self, claim, law):     # the true risk, of which ``claim.bound`` is an upper bound
             return law[1]
 
-Few units are held out, and every outcome of them is gone through: what is claimed, beside the error of the
-same model and its gate, is false with a probability that is a finite sum. Laws are to be the worst ones: the
+Few units are held out, and every outcome of them is gone through: the probability that what is claimed,
+besides the error of the same model and its gate, is false is a finite sum. Laws should be the worst ones: the
 true values next to a bound, and rules that are as good as a constant. Where rows are groups, a kind has
 several rows.
 """
@@ -55,7 +55,7 @@ CHECKED: dict[str, "CheckedRun"] = {}
 
 
 class Row(NamedTuple):
-    """A held-out row: target, prediction and score of the model; prediction of another one; weight."""
+    """A held-out row: target, prediction and score of the model; prediction of another model; weight."""
 
     y: float
     predicted: float
@@ -73,11 +73,11 @@ class QuantityContract:
 
     Attributes:
         claim: what the study claims besides the error of "refit".
-        options: of the study besides.
+        options: further options of the study.
         kinds, laws, worse: see above.
         units: units held out.
-        ordered: whether the order of units has a part in a bound, as that of rows in pairs.
-        perfect: an outcome of which something is proven; by itself, units of the first kinds.
+        ordered: whether the order of units plays a part in a bound, as that of rows in pairs.
+        perfect: an outcome of which something is proven; by default, units of the first kinds.
         lack: what the sentence says where nothing is proven of outcomes; "" if there are no such outcomes.
         refused: what is said where too few units are held out for a claim; "" if none are too few.
         together: the claims of the run whose folder is checked, where several contracts share one.
@@ -104,7 +104,7 @@ class QuantityContract:
         raise NotImplementedError
 
     def add(self, held: HeldOutPredictions, rows: Sequence[Row]) -> None:
-        """Put in what besides predictions and scores is known of the rows held out."""
+        """Add what is known about the held-out rows besides predictions and scores."""
 
     # What the tests are made of
 
@@ -132,7 +132,7 @@ class QuantityContract:
         return made
 
     def list_outcomes(self) -> Iterator[Outcome]:
-        """Yield every outcome; where the order of units has no part, one of each order."""
+        """Yield every outcome; where the order of units plays no part, one for all orders."""
         kinds = range(len(self.kinds))
         if self.ordered:
             return product(kinds, repeat=self.units)
@@ -148,7 +148,7 @@ class QuantityContract:
 
     @property
     def quantity(self) -> Any:
-        """What is claimed; of the name of a rule, what is its error."""
+        """What is claimed; for the name of a rule, its error."""
         name = self.claim if self.claim != "refit" else str(prove_all(type(self))[self.best][0].quantity)
         return read_quantity(name)
 
@@ -158,7 +158,7 @@ class QuantityContract:
         return self.perfect or (0,) * self.units
 
     def weigh(self, outcome: Outcome, law: Law) -> float:
-        """Return the probability of an outcome, in every order of its units if orders are not told apart."""
+        """Return the probability of an outcome, in every order of its units if order plays no part."""
         counts = np.bincount(outcome, minlength=len(law))
         orders = 1 if self.ordered else factorial(self.units) // prod(map(factorial, counts.tolist()))
         return float(orders * np.prod(np.power(law, counts)))
@@ -176,7 +176,7 @@ class QuantityContract:
         return lost / total
 
     def find_true(self, claim: Claim, law: Law) -> float:
-        """Return the true risk of a claim: of the error of the model, or of the quantity."""
+        """Return the true risk of a claim: that of the error of the model, or of the quantity."""
         return self.measure_error(claim, law) if claim.quantity.guarded else self.find_risk(claim, law)
 
     def is_false(self, claim: Claim, law: Law) -> bool:
@@ -338,7 +338,7 @@ class QuantityContract:
         assert str(self.quantity) in found.said or not self.is_known
 
     def pick(self) -> list[Outcome]:
-        """Return a few outcomes: the best, and every so many."""
+        """Return a few outcomes: the best, and some at regular intervals."""
         return [self.best, *list(self.prove())[:: max(1, len(self.prove()) // 4)]]
 
 
@@ -380,7 +380,7 @@ class CheckedRun(NamedTuple):
 
 
 def check_run(study: Study, contract: QuantityContract) -> CheckedRun:
-    """Run a study in a folder, read it again, and compute it again in both ways; each study once."""
+    """Run a study in a folder, read it again, and recompute it in both ways; each study once."""
     if (key := json.dumps(study.to_json())) not in CHECKED:
         with TemporaryDirectory() as folder, redirect_stdout(StringIO()) as said:
             result = run(study, make_table(contract.problem), Path(folder) / "run")
@@ -393,7 +393,7 @@ def check_run(study: Study, contract: QuantityContract) -> CheckedRun:
 
 
 def make_table(problem: Problem, n: int = 90) -> Task:
-    """Return a table of the same kind as that of a problem, of rows that can be told apart."""
+    """Return a table of the same kind as a problem's, with rows that can be told apart."""
     rng, n_classes = np.random.default_rng(5), problem.task.n_classes
     y: NDArray[Any] = np.arange(n) % max(2, n_classes)
     X = rng.normal(size=(n, 2)) + np.array([[0, 0], [2.5, 0], [0, 2.5]])[y]

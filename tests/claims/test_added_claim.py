@@ -1,7 +1,7 @@
 """The claim that the guide adds (docs/contributing/claims.md), from the code on the page to the report.
 
-It is a package of its own, installed where the import system finds it: the folder on the path has the file
-that the page shows, and the entry point of the project file that it shows.
+It is a separate package, installed where the import system finds it: the folder on the path has the file that
+the page shows, and the entry point of the project file that it shows.
 """
 
 import sys

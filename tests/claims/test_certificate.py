@@ -1,4 +1,4 @@
-"""The certificate: its counts and cautions, stored and read again, and what it refuses to speak of."""
+"""The certificate: its counts and cautions, stored and read again, and what it refuses to speak about."""
 
 import json
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Predictions that somebody else made: what is proven of them, and what is refused."""
+"""Somebody else's predictions: what is proven about them, and what is refused."""
 
 from pathlib import Path
 from typing import Any

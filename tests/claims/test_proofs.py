@@ -1,4 +1,4 @@
-"""What is proven: weights that sum to one, losses, rows held out; and the rule applied is the one claimed."""
+"""What is proven: weights that sum to one, losses, held-out rows; and the rule applied is the one claimed."""
 
 from dataclasses import replace
 from fractions import Fraction

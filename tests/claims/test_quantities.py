@@ -1,4 +1,4 @@
-"""The contract of quantities, on all that there are."""
+"""The contract of quantities, run on every quantity."""
 
 from collections.abc import Sequence
 from itertools import product
@@ -47,7 +47,7 @@ def measure_recall(contract: QuantityContract, claim: Claim, law: Law, number: i
 
 
 class OfClasses(QuantityContract):
-    """What is counted of two classes."""
+    """What is counted for two classes."""
 
     kinds = BINARY
     laws = LAWS

@@ -1,5 +1,5 @@
 """Fits that end their process or never end, and signals: the command goes on, or says what it leaves; and a
-run that goes on by itself when it is killed.
+run that continues by itself after being killed.
 """
 
 import json

@@ -72,7 +72,7 @@ def test_what_could_not_be_computed_is_not_verified(
 
 @pytest.fixture
 def runs(finished: Finished, tmp_path: Path) -> Path:
-    """A finished run, scores, an unfinished run and a damaged one, each called r in a folder of its own."""
+    """A finished run, scores, an unfinished run and a damaged one, each called r in a separate folder."""
     for name, kind in {"good": "held", "a/unfinished": "held", "damaged": "held", "scores": "folds"}.items():
         finished(kind, to=tmp_path / name)
     (tmp_path / "a/unfinished/r/manifest.json").unlink()

@@ -11,7 +11,7 @@ from tables import write_table
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with rows and somebody's predictions of them, of which half are wrong."""
+    """A folder with rows and somebody's predictions for them, half of which are wrong."""
     monkeypatch.chdir(tmp_path)
     write_table("judged.csv", tmp_path)
     return tmp_path

@@ -1,5 +1,5 @@
-"""The command as a whole: help, versions, imports, streams that cannot be written to, names no file can have,
-and what a message offers for a word that is nearly right.
+"""The command as a whole: help, versions, imports, streams that cannot be written to, names that no file can
+have, and what a message suggests for a nearly correct word.
 """
 
 import inspect

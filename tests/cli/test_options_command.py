@@ -44,7 +44,7 @@ OWNERS = [*((slot, name) for slot, choices in PARTS.items() for name in choices)
 
 
 def owned(slot: str, name: str) -> dict[str, Option]:
-    """The options of a part that have a name; of the study itself where there is none."""
+    """The options of a named part; without a name, those of the study itself."""
     declared = options(PARTS[slot][name]) if slot else options(Study)
     found = {field: one.metadata["option"] for field, one in declared.items()}
     return {field: option for field, option in found.items() if not option.inside}

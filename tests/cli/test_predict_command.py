@@ -1,4 +1,4 @@
-"""The command predict: by which member, of which rows, what it must never write or open, and files that are
+"""The command predict: by which member, for which rows, what it must never write or open, and files that are
 fit for a terminal and a spreadsheet.
 """
 

@@ -211,7 +211,7 @@ LOOK = ("plan", "patients.csv", "--target", "outcome", "--try", "20s")
 
 @pytest.fixture
 def trying(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is tried is computed in this process."""
+    """Compute what is tried in this process."""
     monkeypatch.setattr(running, "warm_up", lambda inputs: None)
     monkeypatch.setattr(running, "compute_apart", lambda _, timeout, make, *rest, seconds: make(*rest))
 

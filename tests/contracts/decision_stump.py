@@ -1,7 +1,7 @@
-"""Decision stumps: a learner with text among its settings, which mixes with the numbers of another learner.
+"""Decision stumps: a learner with text among its settings, to mix with the numbers of another learner.
 
-A stump divides the rows at one feature: at its mean or its median (``rule``), over all rows or of the first
-``shrinkage`` of them, in the words of the setting. Each side predicts its commoner class.
+A stump divides the rows at one feature: at its mean or its median (``rule``), over all rows or over the first
+``shrinkage`` of them, in the words of the setting. Each side predicts its more common class.
 """
 
 from collections.abc import Sequence
@@ -52,7 +52,7 @@ def _names(name: str, values: Any) -> tuple[str, ...]:
 
 
 class StumpTrainer(RowTrainer):
-    """Fits stumps; a fit takes a thousand times as long as other learners say of theirs."""
+    """Fits stumps; they say that a fit takes a thousand times as long as other learners' fits."""
 
     convergence_advice = "there is none"
 

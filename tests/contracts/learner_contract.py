@@ -235,7 +235,7 @@ class ShortContract:
         return [fits.model(step) for fits, length in fitted for step in range(length)]
 
     def weighted(self, class_weight: Any, task: Task | None = None) -> list[Any]:
-        """Return its models with weights of classes, on the split of the task or of another one."""
+        """Return its models with weights of classes, on the split of the task or of another task."""
         other = type(self)()
         other.task = task or self.task
         other.learner = replace(self.learner, class_weight=class_weight).canonical(other.task)

@@ -1,4 +1,4 @@
-"""Classifiers that misbehave, one each in its own way; imported by name, as a user's own are."""
+"""Classifiers that misbehave, each in its own way; imported by name, like a user's own."""
 
 import atexit
 import ctypes
@@ -72,7 +72,7 @@ class Misbehaving(Constant):
 
 
 def fork() -> None:
-    """Fork a child that goes on as if it were the program."""
+    """Fork a child that continues as if it were the program."""
     if child := os.fork():
         os.waitpid(child, 0)
 
@@ -137,7 +137,7 @@ class TouchesEverything(Constant):
 
 
 class Overwrites(Constant):
-    """Writes into all that it is given; then predicts by its first column, as it should be."""
+    """Writes into all it is given, then predicts by its first column, as it should."""
 
     def fit(self, X: Any, y: Any) -> "Constant":
         super().fit(X, y)
@@ -155,7 +155,7 @@ class Overwrites(Constant):
 
 
 class HoldsAFunctionAtTimes(Constant):
-    """Only at some settings does it hold what cannot be stored."""
+    """Holds what cannot be stored, but only at some settings."""
 
     def __init__(self, dummy: float = 0.0, kind: str = "plain", flag: bool = False) -> None:
         self.dummy, self.kind, self.flag = dummy, kind, flag

@@ -1,4 +1,4 @@
-"""A resampling of one's own: later rows are scored by what is fitted to earlier ones."""
+"""A user-defined resampling: later rows are scored by what is fitted to earlier ones."""
 
 from dataclasses import dataclass
 from typing import ClassVar

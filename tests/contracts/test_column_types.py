@@ -76,7 +76,7 @@ def encode_runs(kind: pa.DataType) -> Make:
 
 
 def encode_levels(kind: pa.DataType) -> Make:
-    """Make two chunks of a dictionary, which list its values in another order."""
+    """Make two chunks of a dictionary that list its values in different orders."""
 
     def make(values: list[Any]) -> Column:
         chunks = []

@@ -1,4 +1,4 @@
-"""The contract suite, run on a learner of somebody else, as docs/contributing/extending.md shows it."""
+"""The contract suite, run on somebody else's learner, as docs/contributing/extending.md shows it."""
 
 from learner_contract import ShortContract, clouds
 from nearest_centroid import NearestCentroid

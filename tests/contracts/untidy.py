@@ -1,4 +1,4 @@
-"""A table as people have them: words, gaps, dates, truth values; some of it says what the label is."""
+"""A table as people have them: words, gaps, dates, truth values; some columns tell the label."""
 
 import numpy as np
 import pyarrow as pa

@@ -1,4 +1,4 @@
-"""Calibration: what is said of calibrated probabilities is false in at most delta of all tables."""
+"""Calibration: what is said about calibrated probabilities is false in at most delta of all tables."""
 
 from itertools import product
 

@@ -1,11 +1,11 @@
 """The race: sums, ties, drops and proofs against rational arithmetic, and from end to end on tables of counts
 drawn beforehand.
 
-``Case`` is a whole table of values, small and full of ties on purpose: few errors on few rows, columns
-that repeat others in another order of the splits, sizes that repeat others, paths of any lengths, and in a
-third of the cases another least value for each split. ``Race`` plays the driver: it asks for units, keeps
-several in flight, hands their values back in random order, and checks every unit as it is handed out. What a
-unit may be is stated in ``check``.
+``Case`` is a whole table of values, deliberately small and full of ties: few errors on few rows, columns that
+repeat others in another order of the splits, sizes that repeat others, paths of any lengths, and in a third
+of the cases another least value for each split. ``Race`` plays the driver: it asks for units, keeps several
+in flight, hands their values back in random order, and checks every unit as it is handed out. What a unit may
+be is stated in ``check``.
 """
 
 from functools import cache
@@ -39,8 +39,8 @@ FLIGHTS = (1, 2, 7, 1000)
 class Tables:
     """Counts of every evaluation, the paths that fail, and what follows from them by brute force.
 
-    Sizes are pairs (rows of a select set, splits); counts are arrays (n_splits, n_paths, n_steps), of which
-    what is beyond the end of a path is never read.
+    Sizes are pairs (rows of a select set, splits); counts are arrays (n_splits, n_paths, n_steps), which are
+    never read beyond the end of a path.
     """
 
     def __init__(self, sizes, counts, failing=frozenset(), lengths=None):
@@ -65,7 +65,7 @@ class Tables:
         return [(n_splits, CRITERION.least(m)) for m, n_splits in self.sizes]
 
     def schedule(self, selection):
-        """One over the race of these tables, with costs as those of a kernel matrix."""
+        """A schedule over the race of these tables, with costs like those of a kernel matrix."""
         cost = [float(rows) ** 2 for rows in self.n_train]
         return Schedule(selection, cost, self.transfer)
 
@@ -79,7 +79,7 @@ class Tables:
         return min((t for t in whole if among in (None, t[3])), default=None)
 
     def enter(self, selection, unit):
-        """Hand back what a unit gives."""
+        """Return what a unit gives."""
         for path, length in unit.paths:
             if (unit.size, unit.split, path) in self.failing:
                 selection.fail(unit.size, unit.split, path, slice(0, length))
@@ -145,7 +145,7 @@ class Race:
         self.forecasts = []
 
     def restart(self):
-        """As a resumed run does: a new schedule over what is known."""
+        """Start a new schedule over what is known, as a resumed run does."""
         self.schedule = self.tables.schedule(self.selection)
         self.in_flight = []
 
@@ -297,7 +297,7 @@ def enter(selection, m, size, split, path, counts):
 
 
 def rounded_mean(values, n):
-    """The sum of floats rounded once, over n: added as whole numbers of 2^-300, then divided."""
+    """The sum of floats, rounded once, over n: added as multiples of 2^-300, then divided."""
     unit = 1 << 300
     ratios = [float(value).as_integer_ratio() for value in values]
     return sum(top * (unit // bottom) for top, bottom in ratios) / unit / n
@@ -324,7 +324,7 @@ class Case:
         return Selection([(len(each), each) for each in self.leasts], self.lengths, **options)
 
     def candidates(self):
-        """(size, path, step) of all of them."""
+        """(size, path, step) of all candidates."""
         n_sizes = len(self.leasts)
         return [(j, g, c) for j in range(n_sizes) for g, n in enumerate(self.lengths) for c in range(n)]
 
@@ -342,7 +342,7 @@ class Case:
         return self.lows[size, path, step][-1]
 
     def paths(self):
-        """(size, split, path, length) of all of them."""
+        """(size, split, path, length) of all paths."""
         for j, n_splits in enumerate(self.n_splits):
             for i, (g, length) in product(range(n_splits), enumerate(self.lengths)):
                 yield j, i, g, length
@@ -377,7 +377,7 @@ def make_case(seed):
 
 
 def deliveries(case, rng):
-    """Every path in pieces that overlap, in any order; together they bring everything."""
+    """Every path in overlapping pieces, in any order; together they bring everything."""
     pieces = []
     for *path, whole in case.paths():
         pieces.append((*path, whole))

@@ -1,4 +1,4 @@
-"""A search within a budget: the same answer from any order of arrival, and what it promises of its answer."""
+"""A search within a budget: the same answer for any order of arrival, and what it promises of it."""
 
 from pathlib import Path
 from typing import Any

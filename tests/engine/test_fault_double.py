@@ -47,7 +47,7 @@ PATHS = st.tuples(
 
 @pytest.fixture(scope="module", autouse=True)
 def nothing_is_written_untold():
-    """So that what a recorder loses with its life depends on the script, not on the clock."""
+    """Make what a dying recorder loses depend on the script, not on the clock."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(recorder, "FLUSH_SECONDS", float("inf"))
         yield
@@ -55,7 +55,7 @@ def nothing_is_written_untold():
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory):
-    """A new name of a folder at each call."""
+    """A new folder name at each call."""
     parent, numbers = tmp_path_factory.mktemp("runs"), count()
     return lambda: parent / str(next(numbers))
 

@@ -33,7 +33,7 @@ PROBLEM = Problem.of(Study.of(C=(0.1, 1.0), gamma=(0.1, 1.0), k=(3, 4), n_splits
 
 
 class Crowd(SerialBackend):
-    """Several workers, all of which finish at once; counts how often it waits."""
+    """Several workers that all finish at once; counts how often it waits."""
 
     workers = window = 4
     least_seconds = 0.0

@@ -1,6 +1,6 @@
 """A Ray that a run starts for itself: it is private, needs no home folder, and leaves nothing behind.
 
-Here each test has a Ray of its own, in a process that it starts: it counts what that takes of the processor.
+Here each test has its own Ray, in a process that it starts, and counts the processor time of that.
 """
 
 import os

@@ -186,7 +186,7 @@ def workers() -> list[int]:
 
 
 class Killer:
-    """A ``stop`` that never stops a run, but kills something when it is asked, a few times in all."""
+    """A ``stop`` that never stops a run, but kills something when asked, a few times in all."""
 
     def __init__(self, kill: Callable[["Killer"], int]) -> None:
         self.recorders: list[Any] = []

@@ -1,4 +1,4 @@
-"""A run that is killed at any moment of writing is taken up, and ends the same."""
+"""A run killed at any moment of writing is resumed, and ends the same."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -34,12 +34,12 @@ BACKENDS: dict[str, Callable[[], Backend]] = {
 
 
 class Death(BaseException):
-    """The end of a process: nothing that it would do then is done."""
+    """The end of a process: it does nothing afterwards."""
 
 
 @contextmanager
 def killed_at(last: int) -> Iterator[None]:
-    """End the process at the moment of this number among those at which it changes files."""
+    """End the process at the given one of the moments at which it changes files."""
     moments = count(1)
     dead = False
 
@@ -61,7 +61,7 @@ def killed_at(last: int) -> Iterator[None]:
 
 
 def let_go(recorder: Recorder) -> None:
-    """What the system does of a process that ended: its lock is free, and the file is still there."""
+    """Do what the system does when a process ends: its lock is free, and the file is still there."""
     lock = recorder.folder.files.lock
     if lock._descriptor is not None:
         os.close(lock._descriptor)
@@ -70,14 +70,14 @@ def let_go(recorder: Recorder) -> None:
 
 
 def failures(out: Path) -> set[tuple[int, int, int]]:
-    """Path, k and split of each failure that the metadata tells."""
+    """Path, k and split of each failure in the metadata."""
     metadata = RunFolder(out).execution()
     assert {failure[3] for failure in metadata["failures"]} <= {FIRE}
     return {tuple(failure[:3]) for failure in metadata["failures"]}
 
 
 def missed(out: Path) -> set[tuple[int, int]]:
-    """Path and k of the candidates of which something is not known because it failed."""
+    """Path and k of the candidates of which something is unknown because it failed."""
     rows = parquet.read_table(out / "candidates.parquet").to_pylist()
     lost = [
         row for row in rows if row["state"] == "failed" or (row["state"] == "reported" and not row["l_ee"])

@@ -1,4 +1,4 @@
-"""The process beside this one that calls code of others."""
+"""The process beside this one that calls other people's code."""
 
 import os
 from contextlib import closing

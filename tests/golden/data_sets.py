@@ -1,8 +1,8 @@
 """Tables as tasks: the thirteen IDA sets (realization 1), and those of the gallery of untidy tables.
 
-Of each: ``task.digest``, and digests of its inputs, its target, and how its columns are understood. The
-gallery is that of the code which is observed. Of a table that is refused only that is kept, and not the
-sentence, which the page of the gallery shows.
+For each: ``task.digest``, and digests of its inputs, its target, and how its columns are interpreted. The
+gallery is that of the code being observed. For a refused table, only the refusal is kept, not the sentence,
+which the page of the gallery shows.
 """
 
 import sys

@@ -29,7 +29,7 @@ Sections = dict[str, dict[str, Values]]
 
 
 def observe_all() -> Sections:
-    """Observe every section; what raises an error has that as its value."""
+    """Observe every section; the value of what raises an error is that error."""
     return {section: dict(_observe_section(section)) for section in SECTIONS}
 
 

@@ -1,6 +1,6 @@
 """The JSON and the run_id of studies and procedures: what names a run folder, in which a run is continued.
 
-The text is the one that is hashed. Tables are of whole numbers and words, the same on every processor.
+The text is what is hashed. Tables are of whole numbers and words, the same on every processor.
 """
 
 import hashlib

@@ -1,7 +1,7 @@
 """Golden values of procedures of cross validation (``evaluate``): scores, settings, records and files.
 
 Which rows are fitted and scored, which settings are selected, and how many rows are wrong is the same on
-every processor; all other scores are so on one kind of processor with one set of versions.
+every processor; all other scores are the same on one kind of processor with one set of versions.
 """
 
 import json
@@ -141,7 +141,7 @@ def observe(name: str) -> Values:
 
 
 def _scores(summary: dict[str, Any]) -> list[tuple[str, str, Any]]:
-    """Return for each entry and score the mean, the figure of all rows, and a digest of all there is."""
+    """Return for each entry and score the mean, the figure of all rows, and a digest of everything."""
     return [
         (
             f"entry {number} ({entry['learner']})",

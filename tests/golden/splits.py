@@ -1,7 +1,7 @@
 """More than ten thousand splits: for each kind the digest of those of many sizes, numbers and seeds.
 
-Tables, options, seeds and numbers of splits are drawn from a seed of the kind's own, so that a change of one
-kind changes its digest alone. Splits are asked for as everything else asks for them: of a study on a task.
+Tables, options, seeds and numbers of splits are drawn from each kind's own seed, so that a change of one kind
+changes only its digest. Splits are requested as everything else requests them: from a study on a task.
 """
 
 from collections.abc import Callable, Iterator
@@ -35,7 +35,7 @@ def share(rng: Rng) -> float:
 
 
 def make_task(rng: Rng, rows: tuple[int, int], grouped: bool = False) -> Task:
-    """Return a task of two classes, with a number of rows that is drawn."""
+    """Return a task of two classes, with a drawn number of rows."""
     n = integer(rng, *rows)
     y = np.arange(n) % 2
     y[rng.permutation(n)[: n // 5]] = 0
@@ -95,7 +95,7 @@ def draw_scored(
 
 
 def draw_nested(rng: Rng, outer: Any, inner: Any, **options: Any) -> Rows:
-    """Yield the rows of splits that are nested, outer and inner ones in turn."""
+    """Yield the rows of nested splits, outer and inner ones in turn."""
     return draw_scored(rng, NestedSplits(outer, inner), select_by="zero_one", **options)
 
 

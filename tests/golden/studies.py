@@ -1,7 +1,7 @@
 """Golden values of studies: winner, bounds, claims, candidates, predictions, models and files.
 
 Counts, bounds and winners are the same on every processor; the bits of models, and of files with figures
-that depend on them, are so on one kind of processor with one set of versions.
+that depend on them, are the same on one kind of processor with one set of versions.
 """
 
 from collections.abc import Iterable, Iterator
@@ -35,7 +35,7 @@ class Golden(NamedTuple):
 
     Attributes:
         study, sample: what is run.
-        rules: by which the learning rows are predicted, besides members drawn with a seed.
+        rules: rules that predict the learning rows, besides members drawn with a seed.
         lost: k and the number of a split that the backend loses.
     """
 
@@ -97,7 +97,7 @@ NAMES = tuple(STUDIES)
 
 
 def run_golden(name: str, out: Path) -> Result:
-    """Run a golden study in this process, by a backend that loses one split of k folds if this is asked."""
+    """Run a golden study in this process, with a backend that loses one split of k folds if asked to."""
     study, sample, _, lost = STUDIES[name]
     if lost is None:
         return run(study, sample.X, sample.y, out, Execution("serial"), groups=sample.groups)

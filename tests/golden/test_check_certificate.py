@@ -1,4 +1,4 @@
-"""The second computation of certificates: it agrees with every golden study, and sees what is forged."""
+"""The second computation of certificates: it agrees with every golden study, and detects forgeries."""
 
 import ast
 import json
@@ -52,7 +52,7 @@ MORE = {  # what neither golden studies nor the contract of quantities have
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Folder:
-    """The run folder of a study, which is made once."""
+    """The run folder of a study, made once."""
     root, made = tmp_path_factory.mktemp("folders"), {}
 
     def make(name: str) -> Path:
@@ -72,7 +72,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Folder:
 
 @pytest.fixture
 def check(capsys: pytest.CaptureFixture[str]) -> Check:
-    """Give the exit code of the job, and what it says of a folder."""
+    """Return the exit code of the job, and what it says about a folder."""
     return lambda out: (check_certificate.main(str(out)), capsys.readouterr().out)
 
 

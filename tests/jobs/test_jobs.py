@@ -37,7 +37,7 @@ def is_free(port: int) -> bool:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports below those that the system gives to connections: none takes one before Ray has started."""
+    """Ports below those that the system assigns to connections: none is taken before Ray has started."""
     first = 20_000 + os.getpid() % 10_000
     return list(islice(filter(is_free, range(first, 32_768)), count))
 

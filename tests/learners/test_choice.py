@@ -1,5 +1,5 @@
 """A choice among learners: what it consists of, how its models are stored; and which learners, estimators
-and options cannot be, alone or together.
+and options are impossible, alone or together.
 """
 
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ TRAIN, SCORE = EVERY[:30], EVERY[30:]
 
 @dataclass(frozen=True)
 class Binary(DecisionStump):
-    """A learner of two classes alone."""
+    """A learner of two classes only."""
 
     kinds = frozenset({Kind.BINARY})
 
@@ -134,7 +134,7 @@ LABELS, ONES = np.where(X[:, 0] + RNG.normal(size=150) > 1.3, "ill", "well"), np
 
 @dataclass(frozen=True)
 class Clashing(NearestCentroid):
-    """A learner with a hyperparameter that is called learner."""
+    """A learner with a hyperparameter called learner."""
 
     name = "clashing"
 

@@ -1,4 +1,4 @@
-"""Encoders, fitted in every split: they do what scikit-learn's do, and see the training rows alone."""
+"""Encoders, fitted in every split: they do what scikit-learn's do, and see only the training rows."""
 
 import json
 import warnings
@@ -50,7 +50,7 @@ def task() -> Task:
 
 
 def fit_by_hand(encoding, known, is_words):
-    """Fit to a column what somebody would write by hand with scikit-learn, without a column of gaps."""
+    """Fit to a column what one would write by hand with scikit-learn, without a column of gaps."""
     impute, onehot = SimpleImputer(strategy=str(encoding.gaps)), encoding.categories is Categories.ONEHOT
     if not is_words:
         return (make_pipeline(impute, StandardScaler()) if onehot else impute).fit(known)

@@ -1,4 +1,4 @@
-"""F*: stored and read back in every bit, votes of its members, and what a member was right about."""
+"""F*: stored and read back in every bit, votes of its members, and what a member got right."""
 
 from dataclasses import replace
 
@@ -31,7 +31,7 @@ seeds = st.integers(0, 2**32 - 1)
 
 
 class Says:
-    """A model that gives the rows these classes, whatever they are, in order; without a score."""
+    """A model that gives rows these classes in order, whatever the rows; without a score."""
 
     def __init__(self, *labels):
         self.labels = labels
@@ -42,7 +42,7 @@ class Says:
 
 
 def saying(*members):
-    """An ensemble of members that give rows these of six classes."""
+    """An ensemble of members that give rows these classes, of six."""
     none = (0,) * 6
     return Ensemble(tuple(Member(3, i, Says(*labels), none, none) for i, labels in enumerate(members)))
 

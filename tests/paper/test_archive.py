@@ -1,4 +1,4 @@
-"""The IDA archive in both of its forms: the sets that are read from it, and what is wrong with others."""
+"""The IDA archive in both of its forms: the sets read from it, and what is wrong with others."""
 
 import hashlib
 

@@ -1,4 +1,4 @@
-"""The package with the paper's data: what its download keeps and tells, and what is built."""
+"""The package with the paper's data: what its download keeps and reports, and what is built."""
 
 import hashlib
 import subprocess

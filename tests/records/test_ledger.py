@@ -1,4 +1,4 @@
-"""Evaluations by key: the same again changes nothing, a different one is an error that shows both."""
+"""Evaluations by key: repeating one changes nothing, a different one is an error that shows both."""
 
 import tracemalloc
 
@@ -24,7 +24,7 @@ def problem() -> Problem:
 
 @pytest.fixture(scope="module")
 def records(problem: Problem) -> Records:
-    """Of two splits in both stages, of one path less in the second."""
+    """Records of two splits in both stages, with one path fewer in the second."""
     paths = ((0, 3), (1, 2))
     units = [Unit(stage, 1, split, paths) for stage in (Stage.SELECT, Stage.ESTIMATE) for split in (0, 2)]
     return evaluate(share(problem), units).records

@@ -121,7 +121,7 @@ def test_facts_side_by_side_are_of_one_rule_and_one_may_be_quoted(case: str, fin
 
 
 def check_counts(result: Result, sections: list[Section]) -> None:
-    """Count again, from the judged rows, what is told of the first claim, and compare it with JSON."""
+    """Recount, from the judged rows, what is told about the first claim, and compare it with JSON."""
     first, said, content = result.certificate.first, find(sections, "baseline"), result.to_json()
     assert said.value == content["baseline"]["error"]
     assert find(sections, "fits").value == content["fits"]

@@ -1,4 +1,4 @@
-"""Charts, on a page and on axes of matplotlib: drawn inside their axes, and of what is measured."""
+"""Charts, on a page and on axes of matplotlib: drawn inside their axes, and showing what is measured."""
 
 import re
 from concurrent.futures import ThreadPoolExecutor

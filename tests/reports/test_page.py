@@ -1,6 +1,6 @@
-"""The HTML page: it says what the summary says, loads nothing, takes no name for markup, and reads as it did.
+"""The HTML page: it says what the summary says, loads nothing, takes no name for markup, and reads as before.
 
-Three pages are kept as they are read; with CKCV_RECORD=1 they are recorded again, and git shows the change.
+Three pages are kept as text; with CKCV_RECORD=1 they are recorded again, and git shows the change.
 """
 
 import hashlib

@@ -1,4 +1,4 @@
-"""The progress of a run in words, and as a line of a notebook, with modules that stand in for IPython's."""
+"""The progress of a run in words, and as a line in a notebook, with modules that stand in for IPython's."""
 
 import re
 import sys

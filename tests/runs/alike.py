@@ -18,7 +18,7 @@ STUDIES = [SMALL.replace(seed=seed) for seed in range(6)]
 
 
 def same(a: Result, b: Result) -> bool:
-    """Whether two results are equal but for what depends on the run."""
+    """Whether two results are equal except for what depends on the run."""
     models = all(
         a.problem.learner.codec.same(one.model, other.model)
         for one, other in zip(a.ensemble.members, b.ensemble.members, strict=True)
@@ -32,7 +32,7 @@ def pairs(problem: Problem, size: int = OUTER) -> list[Any]:
 
 
 def breaking(monkeypatch: pytest.MonkeyPatch, broken: Callable[[Unit], bool]) -> None:
-    """Have some units raise."""
+    """Make some units raise."""
     real = evaluate._prepare
 
     def prepare(unit: Unit, inputs: evaluate.Inputs) -> evaluate.PreparedSplit:

@@ -1,4 +1,4 @@
-"""Procedures: the numbers of scikit-learn, and what makes usual figures untrue."""
+"""Procedures: the numbers of scikit-learn, and what makes the usual figures untrue."""
 
 import json
 import warnings
@@ -210,7 +210,7 @@ def test_of_equal_settings_the_smaller_step_then_path_is_selected():
 
 
 def cost(y, predicted):
-    """A loss of the user: a missed positive costs five times as much."""
+    """A user's loss: a missed positive costs five times as much."""
     return float(np.mean(np.where(y == 1, 5.0, 1.0) * (y != predicted)))
 
 

@@ -170,7 +170,7 @@ CLOUDS = blobs(120)
 
 
 class Time:
-    """A clock that goes on by what fits take, in this process: seconds of each path, in their order."""
+    """A clock that advances by what fits take, in this process: seconds of each path, in order."""
 
     def __init__(self, *seconds: float) -> None:
         self.now, self.seconds, self.asked = 0.0, seconds, list[tuple[int, int]]()

@@ -28,7 +28,7 @@ HELD = SMALL.replace(certify="holdout")
 
 
 def draw(n: int, seed: int) -> pa.Table:
-    """Rows of which a and b say the label, noise does not, and a physician is right in 85 % of them."""
+    """Rows whose label a and b tell, noise does not, and a physician gets right in 85 % of them."""
     rng = np.random.default_rng(seed)
     a, b, noise = rng.normal(size=(3, n)).round(4)
     ill = a + 0.7 * b + 0.3 * rng.normal(size=n) > 0
@@ -57,7 +57,7 @@ Runs = Callable[[str], Path]
 
 @pytest.fixture
 def runs(finished: Finished, tmp_path: Path) -> Runs:
-    """Copies of the runs, which know of no use."""
+    """Copies of the runs, with no uses counted."""
     return cache(lambda name: Path(shutil.copytree(finished(name), tmp_path / name)))
 
 

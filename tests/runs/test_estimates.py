@@ -50,7 +50,7 @@ TABLES = {"classes": (X, Y, GaussianNB(), CLASSES), "numbers": (NUMBERS, TARGET,
 
 
 def score(table, measure, train, scored):
-    """The score of a model that is fitted on some rows, on others."""
+    """The score, on some rows, of a model that is fitted on others."""
     A, y, model, measures = TABLES[table]
     fitted = clone(model).fit(A[train], y[train])
     shares = fitted.predict_proba(A[scored]) if measures is CLASSES else None
@@ -83,7 +83,7 @@ def correct(err, out, gamma):
 
 
 def predict_all(model, A, y, train, losses):
-    """The loss of each prediction of a model with each target: of all rows, (targets, predictions)."""
+    """The loss of each prediction of a model with each target: for all rows, (targets, predictions)."""
     fitted = clone(model).fit(A[train], y[train])
     if "log" in losses:
         eps = np.finfo(float).eps
@@ -213,7 +213,7 @@ ASKED = {"interval": "bbc", "resampling": "kfold:5"}
 
 
 def choose_again(found, scored, task, seed):
-    """The quantiles of bootstrap estimates of the best column, in which it is chosen by the drawn rows."""
+    """The quantiles of bootstrap estimates of the best column, where the drawn rows choose it."""
     words = np.frombuffer(bytes.fromhex(task.salt) + seed.to_bytes(16, "little"), "<u4").tolist()
     rng = np.random.default_rng(np.random.SeedSequence(words, spawn_key=(0, 0, 9)))
     n, estimates = len(found), []

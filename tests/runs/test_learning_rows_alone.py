@@ -1,4 +1,4 @@
-"""Learning rows alone decide what is selected and fitted: no cell of a row held out has a part in it."""
+"""Only learning rows decide what is selected and fitted: no cell of a held-out row plays a part."""
 
 from dataclasses import replace
 
@@ -50,7 +50,7 @@ def a_column(kind, y, rng):
 
 
 def corrupted(table, kinds, rows, seed):
-    """The table with other cells in some rows: other values, gaps, categories that are nowhere else."""
+    """The table with other cells in some rows: other values, gaps, categories that occur nowhere else."""
     rng = np.random.default_rng(seed)
     for i, kind in enumerate(kinds):
         cells = table.column(i).to_pylist()
@@ -63,12 +63,12 @@ def corrupted(table, kinds, rows, seed):
 
 
 def of(table, salt):
-    """The task of a table that was changed in the rows held out; the draws are those of the one before."""
+    """The task of a table changed in the held-out rows; the draws are those of the original."""
     return replace(Task.from_table(table, Roles("y")), salt=salt)
 
 
 def of_arrays(X, y):
-    """The task of numbers, whatever is changed in them with the same draws."""
+    """The task of numbers, whatever is changed in them, with the same draws."""
     return replace(Task.of(X, y), salt=SALT)
 
 
@@ -77,7 +77,7 @@ def run(study, task, out=None, test=None):
 
 
 def check_same(result, other):
-    """Demand that the two results select and fit the same, in every bit."""
+    """Check that the two results select and fit the same, in every bit."""
     learner = result.problem.learner
     assert learner == other.problem.learner
     assert result.study == other.study

@@ -1,4 +1,4 @@
-"""The winner is that of a plain loop, whatever is minimised, and the best of what each learner selects."""
+"""The winner is a plain loop's, whatever is minimised, and the best of what each learner selects."""
 
 import math
 from dataclasses import dataclass, replace
@@ -65,7 +65,7 @@ def value(criterion: str, wrong: list[int], rows: list[int]) -> float:
 
 
 def judge(study: Study, task: Task, C: float, gamma: float, fit: Any, score: Any) -> tuple[float, int]:
-    """What a machine of LIBSVM costs on other rows than it is fitted on, and how many it has wrong."""
+    """What a LIBSVM machine costs on rows other than those it is fitted on, and how many it gets wrong."""
     standard, signs = study.learner.scale == "standard", 2 * task.y - 1
     scaler = StandardScaler(with_mean=standard, with_std=standard)
     X, y = scaler.fit_transform(task.X[fit]), signs[fit]
@@ -79,7 +79,7 @@ def judge(study: Study, task: Task, C: float, gamma: float, fit: Any, score: Any
 
 
 def algorithm_1(study: Study, task: Task) -> Found:
-    """L_MS of the winner, its C, gamma and k, its L_EE, and how many rows each of its members has wrong."""
+    """L_MS of the winner, its C, gamma and k, its L_EE, and how many rows each of its members gets wrong."""
     best: Found = (math.inf, (0.0, 0.0, 0), math.inf, [])
     for k in study.resampling.k or range(3, task.n + 1):
         for gamma in study.learner.gamma:

@@ -1,4 +1,4 @@
-"""Runs, alone, side by side and on disk: made only once, taken up, tried again, and what they say."""
+"""Runs, alone, side by side and on disk: made only once, resumed, retried, and what they say."""
 
 import json
 from collections import Counter

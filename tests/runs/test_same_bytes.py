@@ -1,4 +1,4 @@
-"""The same bytes wherever, in whatever order and however often interrupted a study is computed: one matrix.
+"""The same bytes wherever, in whatever order and however often interrupted a study runs: one matrix.
 
 For any order that hypothesis draws see ``test_fault_double``, for any moment of death ``test_recorder``.
 """
@@ -74,7 +74,7 @@ def compute(name: str, out: Folder, execution: Execution = SERIAL, **more: Any) 
 
 @pytest.fixture(scope="module")
 def content(tmp_path_factory: pytest.TempPathFactory) -> Content:
-    """The files of a serial run of a study, which is made once."""
+    """The files of a serial run of a study, made once."""
 
     @cache
     def make(name: str) -> dict[str, bytes]:

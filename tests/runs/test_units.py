@@ -84,7 +84,7 @@ HELD = Study.of(C=(1.0,), gamma=(1.0,), k=(3,), n_splits=3, certify="holdout", h
 
 
 def take(result: Result, name: str) -> dict[str, np.ndarray]:
-    """The columns of what one judge says."""
+    """The columns with what one judge says."""
     rows = result.judged.to_pandas()
     return {column: values.to_numpy() for column, values in rows[rows.classifier == name].items()}
 

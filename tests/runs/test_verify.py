@@ -1,4 +1,4 @@
-"""One finished folder of each kind, one table of edits: what a verification says of each.
+"""One finished folder of each kind, one table of edits: what a verification says about each.
 
 A careful forger reseals the manifest, so every edit here does. ``SAME`` is verified, ``DIFFERS`` is not, and
 ``ELSEWHERE`` says that other versions or another processor may be why.
@@ -129,14 +129,14 @@ def fewer_references(problem: Any, models: Models) -> Models:
 
 
 def of_single(ensemble: Ensemble | None, change: Callable[[Any], Any]) -> Ensemble:
-    """The ensemble of a single model, which is changed."""
+    """The ensemble of a single model, changed."""
     assert ensemble is not None
     (member,) = ensemble.members
     return Ensemble((replace(member, model=change(member.model)),))
 
 
 def plant(model: FittedEstimator) -> FittedEstimator:
-    """A tree with one more node: above a value that no row of the table has, a leaf says the other class."""
+    """A tree with one more node: above a value that no row of the table has, a leaf gives the other class."""
     tree = model.estimator.tree_
     state, n = tree.__getstate__(), tree.node_count
     nodes, values = state["nodes"], state["values"]
@@ -178,14 +178,14 @@ def nudge(problem: Any, models: Models) -> Models:
 
 
 def seen_all(problem: Any, models: Models) -> Models:
-    """The model of all rows in place of the one that is claimed."""
+    """The model fitted on all rows in place of the one that is claimed."""
     assert models.full is not None
     (full,) = models.full.members
     return replace(models, refit=of_single(models.refit, lambda _: full.model))
 
 
 def lucky(out: Path) -> None:
-    """Another candidate than the winner: sound models of it, and a log that selects it."""
+    """A candidate other than the winner: sound models of it, and a log that selects it."""
     leader = position(out)
     other = leader._replace(step=leader.step - 1 if leader.step else 1)
 
@@ -215,7 +215,7 @@ def other(value: Any) -> Any:
 
 
 class Case(NamedTuple):
-    """An edit of a folder, what a verification says of it, and words of its first sentences."""
+    """An edit of a folder, what a verification says about it, and words of its first sentences."""
 
     kind: str
     edit: Edit

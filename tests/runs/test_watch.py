@@ -44,7 +44,7 @@ def runs(finished: Finished, tmp_path: Path) -> Runs:
 
 
 def rows(n: int, wrong: float, first: int = 0, seed: int = 0, **columns: Any) -> pa.Table:
-    """Live rows with predictions, of which a share is wrong; ``columns`` are more columns."""
+    """Live rows with predictions, a share of which is wrong; ``columns`` are more columns."""
     rng = np.random.default_rng(seed)
     truth = rng.integers(2, size=n)
     answer = np.where(rng.random(n) < wrong, 1 - truth, truth)
@@ -282,7 +282,7 @@ Change = Callable[[Path], object]
 
 
 def put(line: int, **values: Any) -> Change:
-    """Change fields of an object, seal all lines again, and list the file again, as its author could."""
+    """Change fields of an object, then reseal all lines and relist the file, as its author could."""
 
     def change(run: Path) -> None:
         objects = [json.loads(text) for text in (run / STREAM).read_text().splitlines()]
@@ -299,7 +299,7 @@ def put(line: int, **values: Any) -> Change:
 
 
 def edit(change: Callable[[list[str]], list[str]], end: str = "\n") -> Change:
-    """Change the lines as they are."""
+    """Change the lines without resealing them."""
 
     def write(run: Path) -> None:
         lines = (run / STREAM).read_text().splitlines()

@@ -1,4 +1,4 @@
-"""A disk that is full, a folder that is moved away, power that is lost: the same command mends the run."""
+"""A full disk, a folder moved away, a power failure: the same command repairs the run."""
 
 import errno
 import os
@@ -37,7 +37,7 @@ def run(study: Study, out: Path, **named: Any) -> Result:
 
 
 class Disk:
-    """Counts what takes room on a disk, and refuses from a number on, once or for good; 0 refuses nothing."""
+    """Counts writes that take disk space, and refuses from a number on, once or for good; 0 refuses none."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.done, self.refused, self.lasting = 0, 0, True

@@ -1,4 +1,4 @@
-"""The run folder and its log: nothing foreign is taken for ours, whatever is damaged is named and mended,
+"""The run folder and its log: nothing foreign is taken for ours, whatever is damaged is named and repaired,
 what was put in comes back, and positions outside the study do not.
 """
 
@@ -270,7 +270,7 @@ FAILURE = Failure(False, 1, 2, 0, 0, 2, "Traceback: fire\nand smoke")
 
 @pytest.fixture
 def log(tmp_path: Path) -> Iterator[Log]:
-    """The log of a folder that is held."""
+    """The log of a locked folder."""
     folder = RunFolder(tmp_path / "log of a run")
     folder.acquire()
     yield Log(folder.files, PROBLEM)

@@ -1,5 +1,5 @@
-"""Run folders that somebody else made, and what no run of this version could have written: refused in
-bounded memory and time, or shown with all escaped.
+"""Run folders made by somebody else, and what no run of this version could have written: refused in bounded
+memory and time, or shown with everything escaped.
 """
 
 import contextlib
@@ -101,7 +101,7 @@ def bind(file: Path) -> None:
 
 
 def holes(file: Path) -> None:
-    """Bytes without end that take no room."""
+    """An endless file that takes no room."""
     file.touch()
     os.truncate(file, 1 << 40)
 
@@ -119,7 +119,7 @@ STRANGE: dict[str, Callable[[Path], object]] = {
 
 @pytest.fixture(scope="module")
 def elsewhere(whole: Path) -> Iterator[Reader]:
-    """What each way of reading says of a folder, in one other process; the MiB that it has taken at most."""
+    """What each way of reading says about a folder, in one other process, and its peak memory in MiB."""
     command, pipe = [sys.executable, "-c", READ, str(whole)], subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as process:
 
@@ -165,7 +165,7 @@ def repeat_first(table: pa.Table, rows: int = 1_000_000) -> pa.Table:
 
 
 def lists(name: str, length: int) -> Change:
-    """Every list of a column as long."""
+    """Make every list of a column this long."""
 
     def change(table: pa.Table) -> pa.Table:
         offsets = np.arange(len(table) + 1, dtype=np.int32) * length
@@ -303,7 +303,7 @@ def put_metadata(file: Path, **values: str) -> None:
 
 
 def check_refused(run: Path, *messages: str) -> None:
-    """Check that every reader refuses a folder with one printable line, not without end."""
+    """Check that every reader refuses a folder with one printable line of bounded length."""
     said = seen(run)
     for read in READERS:
         with pytest.raises(StoreError) as error:

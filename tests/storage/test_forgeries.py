@@ -1,4 +1,4 @@
-"""What readers rely on in each file is checked, though the manifest agrees: who reads it refuses it in a
+"""What readers rely on in each file is checked, though the manifest agrees: whoever reads it refuses it in a
 sentence, and a verification says the same.
 """
 
@@ -30,7 +30,7 @@ SIDE = {"errors": 1, "rows": 9, "bound": 0.5}
 
 
 def claimed(**changed: object) -> Change:
-    """Another claim before the one that there is."""
+    """Another claim before the existing one."""
     return lambda c: c | {"claims": [c["claims"][0] | changed, *c["claims"]]}
 
 

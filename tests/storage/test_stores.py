@@ -74,7 +74,7 @@ def files(place: str) -> Iterator[Files]:
 
 @pytest.fixture
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Runs have several parts of a log."""
+    """Make runs have several log parts."""
     monkeypatch.setattr(recorder, "FLUSH_SECONDS", 0.0)
     monkeypatch.setattr(recorder, "FLUSH_SHARE", 0.0)
     monkeypatch.setattr(SerialBackend, "least_seconds", 0.0)
@@ -126,7 +126,7 @@ def test_a_run_has_the_bytes_that_it_has_on_a_disk_and_its_copy_is_the_run(place
 
 
 def copy_objects(address: str, folder: Path) -> None:
-    """Copy what is in a place to a disk, as any program does."""
+    """Copy what is in a place to a disk, as any program would."""
     for name, content in read_all(address).items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(content)

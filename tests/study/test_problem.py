@@ -85,7 +85,7 @@ GRIDS = {"C": (1.0,), "gamma": (1.0,)}
 
 
 def groups_in(rows: np.ndarray, task: Task = TASK) -> set[int]:
-    """The groups of some rows, which must have all rows of each."""
+    """The groups of some rows, which must include all rows of each."""
     assert not task.units.independent
     assert np.all(np.diff(rows) > 0)
     groups = np.unique(task.row_units[rows])
@@ -287,17 +287,17 @@ def test_a_clip_alone_chooses_the_criterion_of_numbers():
 
 
 def plain(words, task=NUMBERS, /, **options):
-    """A case: what is said of options on a table."""
+    """A case: what is said about options on a table."""
     return words, task, options
 
 
 def held(words, task=NUMBERS, /, **options):
-    """A case of rows held out."""
+    """A case with held-out rows."""
     return plain(words, task, certify="holdout", **options)
 
 
 def accepts(words, condition, claim="refit,within:0.9"):
-    """A case of a condition on what is claimed."""
+    """A case with a condition on what is claimed."""
     return held(words, accept=condition, claim=claim)
 
 
@@ -388,7 +388,7 @@ def explain_refusal(table: str, *given: Pair) -> str:
 
 
 def list_pairs(table: str) -> Iterator[tuple[Pair, Pair]]:
-    """Yield what the table allows of each option by itself, two by two; by day every third pair."""
+    """Yield what the table allows of each option alone, in pairs; by day, every third pair."""
     every = [(option, value) for option, values in VALUES.items() for value in values]
     alone = {each: explain_refusal(table, each) for each in every}
     for (option, _), refusal in alone.items():

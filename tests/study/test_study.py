@@ -106,7 +106,7 @@ FIXED = [name for name in PERTURBED if name not in GROWING]
 
 
 def base(name: str) -> Study:
-    """A study on which the option of that name can be changed alone."""
+    """A study in which the option of that name can be changed alone."""
     return Study.paper(**OF_PART[name], delta=0.2) if name in OF_PART else Study()
 
 

@@ -1,4 +1,4 @@
-"""A gallery of untidy tables: each kind of trouble alone, what is understood of it, and what is said.
+"""A gallery of untidy tables: each kind of trouble alone, how it is interpreted, and what is said.
 
 ``python tests/tables/gallery.py docs/guides/gallery.md`` writes the page of the documentation that shows it.
 """
@@ -60,12 +60,12 @@ class Exhibit:
         return kind(**{field: value.split(",") if field in LISTS else value or True})
 
     def task(self, folder: Path, say: Callable[[str], object] = str) -> Task:
-        """Return the task that is made of it, and say what has to be said of its reading."""
+        """Return the task made from it, and say what has to be said about how it was read."""
         roles = self.parse(Roles)._replace(target=self.target)
         return Task.from_table(self.read(folder, say), roles, self.parse(DeclaredTypes))
 
     def read(self, folder: Path, say: Callable[[str], object] = str) -> pa.Table:
-        """Return its columns, as they are read, and say what has to be said of that."""
+        """Return its columns as they are read, and say what has to be said about that."""
         source = self.write(folder)
         return source if isinstance(source, pa.Table) else read(source, self.parse(Reading), say).learn
 
@@ -86,7 +86,7 @@ def text(
     below: tuple[str, ...] = (),
     units: tuple[str, ...] = (),
 ) -> Callable[[Path], Any]:
-    """Return what writes a text table of x, perhaps a column of cells, and the labels.
+    """Return a function that writes a text table of x, perhaps a column of cells, and the labels.
 
     Lines may stand above the names of the columns, between these and the rows, and below the rows.
     """
@@ -104,7 +104,7 @@ def text(
 
 
 def arrow(**columns: Any) -> Callable[[Path], Any]:
-    """Return what makes a table of Arrow columns, with x and the labels."""
+    """Return a function that makes a table of Arrow columns, with x and the labels."""
     return lambda folder: pa.table({"x": [float(one) for one in X], **columns, "outcome": Y})
 
 
@@ -195,7 +195,7 @@ GALLERY = (
 
 
 def said_of(exhibit: Exhibit) -> tuple[str, str]:
-    """Return what is understood of an exhibit's last column, or why it is refused; and what is said of it."""
+    """Return how an exhibit's last column is interpreted, or why it is refused; and what is said about it."""
     notes: list[str] = []
     with tempfile.TemporaryDirectory() as folder:
         try:

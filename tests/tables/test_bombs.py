@@ -1,4 +1,4 @@
-"""Files that expand to large ones, or claim to, and how each of them is refused; what is large and allowed.
+"""Files that expand to large ones, or claim to, and how each is refused; what is large but allowed.
 
 Bombs are read in a process whose memory is limited, which none of them may end.
 """
@@ -113,7 +113,7 @@ def find_footer(path: Path) -> tuple[bytes, int]:
 
 
 def small_pages(path: Path) -> None:
-    """Pages of 1.2 GB of zeros, of which the footer says that they are small."""
+    """Pages of 1.2 GB of zeros that the footer says are small."""
     size = 20 << 20
     table = pa.table({"a": ["\0" * size]})
     options: dict[str, Any] = {"compression": "zstd", "use_dictionary": False, "write_statistics": False}
@@ -127,7 +127,7 @@ def small_pages(path: Path) -> None:
 
 
 def more_rows(path: Path) -> None:
-    """A footer that says 2^40 rows, and one of its columns too."""
+    """A footer that claims 2^40 rows, as does one of its columns."""
     parquet.write_table(pa.table({"a": np.arange(7001) % 7}), path, compression="none", store_schema=False)
     content, start = find_footer(path)
     few, many = (write_varint(2 * rows) for rows in (7001, 1 << 40))
@@ -148,7 +148,7 @@ def write_feather(path: Path, table: pa.Table, compression: str | None = "zstd",
 
 
 def long_buffers(path: Path, length: int) -> None:
-    """Buffers that say to be very long once unpacked."""
+    """Buffers that claim to be very long once unpacked."""
     write_feather(path, pa.table({"a": np.arange(5001.0)}), "lz4")
     lengths = struct.pack("<q", 8 * 5001), struct.pack("<q", length)
     path.write_bytes(path.read_bytes().replace(*lengths))

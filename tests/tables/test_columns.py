@@ -1,4 +1,4 @@
-"""Cells: how they are written and understood, which are gaps, labels of several forms, and new ones.
+"""Cells: how they are written and interpreted, which are gaps, labels in several forms, and new cells.
 
 A new cell is read as it was learned: it has the same value, or it cannot be judged, or is asked about.
 """
@@ -52,7 +52,7 @@ NAME = "the patient's, first"  # which is quoted after an option
 
 
 class Case(NamedTuple):
-    """A column x, its cells by turns: text of a CSV file, or what is in an Arrow column."""
+    """A column x, its cells in turn: text of a CSV file, or the content of an Arrow column."""
 
     cells: Sequence[Any]
     expected: list[float] | tuple[str, ...] | str  # numbers; levels; a part of the refusal
@@ -107,7 +107,7 @@ CASES = {
 
 
 def write(place: Path, columns: dict[str, Sequence[str]], n: int = N) -> Path:
-    """Write a table of n rows with columns of these cells, by turns, whole numbers and labels."""
+    """Write a table of n rows with columns of these cells in turn, whole numbers and labels."""
     every = {**columns, "z": [str(i) for i in range(5)], "y": ["p", "q", "p"]}
     rows = [";".join(cells[i % len(cells)] for cells in every.values()) for i in range(n)]
     place.write_text("\n".join([";".join(every), *rows, ""]), encoding="utf-8")
@@ -115,7 +115,7 @@ def write(place: Path, columns: dict[str, Sequence[str]], n: int = N) -> Path:
 
 
 def tabulate(place: Path, cells: Sequence[str] | pa.Array) -> pa.Table:
-    """Return a table with a column x of these cells; those that have a type keep it, and others are read."""
+    """Return a table with a column x of these cells; those that have a type keep it, others are read."""
     if isinstance(cells, pa.Array):
         return tabulate(place, [""] * len(cells)).set_column(0, "x", cells)
     return read(write(place, {"x": cells}, len(cells))).learn

@@ -1,4 +1,4 @@
-"""Readers: every format, separator, encoding and compression; lines that are no rows; what is refused."""
+"""Readers: every format, separator, encoding and compression; lines that are not rows; what is refused."""
 
 import bz2
 import gzip

@@ -1,4 +1,4 @@
-"""The gallery: every table is refused in a sentence, or runs; and the documentation shows what is true."""
+"""The gallery: every table is refused in a sentence, or runs; and the documentation is true."""
 
 from pathlib import Path
 

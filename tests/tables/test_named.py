@@ -1,4 +1,4 @@
-"""Named sets: the generators against their published definitions, and plug-ins, which read sets of their own.
+"""Named sets: the generators against their published definitions, and plug-ins, which read their own sets.
 
 Tolerances of the simulations: every statistic below is asymptotically normal and is compared in units of its
 own standard deviation; |z| > LIMIT = 6 has probability 2e-9, and no test looks at more than 1000 of them.
@@ -34,7 +34,7 @@ def within(statistics: np.ndarray, expected: np.ndarray | float) -> None:
 
 
 def mix_waves(sign: int) -> tuple[np.ndarray, np.ndarray]:
-    """CART, section 2.6.2: class 2 mixes h1 and h3; classes 1 (h1, h2) and 3 (h2, h3) are taken together.
+    """CART, section 2.6.2: class 2 mixes h1 and h3; classes 1 (h1, h2) and 3 (h2, h3) are merged.
 
     h1 peaks at 11 with height 6; h2(m) = h1(m - 4), h3(m) = h1(m + 4). Of u h + (1 - u) h' + unit noise, u
     uniform, the mean is (h + h') / 2, and u adds (h - h')(h - h')' / 12 to the covariance.
@@ -84,7 +84,7 @@ def test_a_generator_is_a_function_of_n_and_seed_and_rows_to_test_on_are_fresh(n
 
 @pytest.fixture
 def plug_ins(monkeypatch):
-    """Have other packages installed than there are: by the first word of their sources, what reads them."""
+    """Simulate other installed packages: the first word of their sources, and what reads them."""
 
     def install(**readers):
         points = EntryPoints(EntryPoint(name, value, "ckcv_ray.sources") for name, value in readers.items())

@@ -39,7 +39,7 @@ def ask(values: object, name: str = "value") -> str:
 
 
 def draw_names(n_names: int, n: int, most: int) -> np.ndarray:
-    """Draw names as whole numbers, of which n rows have each at least once."""
+    """Draw names as whole numbers for n rows, each at least once."""
     names = RNG.choice(most, n_names, replace=False)
     return RNG.permutation(np.concatenate([names, RNG.choice(names, n - n_names)]))
 
@@ -116,7 +116,7 @@ PAIRS = [("01", "1"), ("1.0", "1"), ("1e3", "1000"), ("-0", "0"), ("true", "TRUE
 
 
 def write(path: Path, cells: list[str], name: str = "y") -> Path:
-    """Write a table with a column of these cells, by turns, and the others that a table has."""
+    """Write a table with a column of these cells, in turn, and the other columns that a table has."""
     columns = {"x": [str(2 * i) for i in range(24)], "y": ["0", "2"] * 12}
     columns |= {name: [cells[i % len(cells)] for i in range(24)]}
     lines = zip(*columns.values(), strict=True)

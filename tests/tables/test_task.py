@@ -1,4 +1,4 @@
-"""Tasks: digest, arrays, classes, parts; twins of a name; the salt, which is of the rows alone."""
+"""Tasks: digest, arrays, classes, parts; columns with one name; the salt, which depends on the rows alone."""
 
 import json
 from dataclasses import asdict
@@ -45,7 +45,7 @@ from ckcv_ray.tables.task import (
 
 
 def plain_columns(**changed):
-    """Columns a, b and y of 8 good rows, some of them replaced; None leaves a column out."""
+    """Columns a, b and y of 8 good rows, some replaced; None leaves a column out."""
     columns = {"a": [1.0, 2, 3, 4, 5, 6, 7, 8], "b": [2, 7, 1, 8, 2, 8, 1, 8], "y": [1, 2] * 4, **changed}
     return pa.table({name: values for name, values in columns.items() if values is not None})
 
