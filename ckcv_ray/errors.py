@@ -231,7 +231,7 @@ REMOVED = {  # commands and options from before the first release, with what to 
     "--call-sbatch": "sbatch docs/guides/slurm.sbatch runs a study on Ray in an allocation of Slurm",
     "--best-prefix": "write --all-members, which the claim of F* is about",
     "--bound": "leave it out; L_EE is the mean of Clopper-Pearson bounds, as in the paper",
-    "--first-uniform": "leave it out; --certify holdout has closer bounds",
+    "--first-uniform": "leave it out; --certify holdout has tighter bounds",
     "--resume-until-done": "jobs/run_study.py --times 5 resumes by itself, with the options of ckcv run",
     "--spare": "leave it out: what early rounds of a budget do not need is used",
     "--unlabelled": "leave it out: nothing is proven of the model fitted on all rows",

@@ -3,8 +3,8 @@
 The other learner is represented by one model, at the learner's own best setting and number of folds by the
 criterion of the study, fitted on all rows that were not held out: what would be used had the learner been the
 only one. Its setting is chosen by the learning rows alone, so given these both classifiers are fixed, and
-each held-out row is an independent comparison. For rows this is a sign test, with Clopper-Pearson's bound on
-the share that the winner loses of the rows on which only one of the two is wrong; otherwise a bet on
+each held-out row or group is an independent comparison. For rows this is a sign test, with Clopper-Pearson's
+bound on the share that the winner loses of the rows on which only one of the two is wrong; otherwise a bet on
 (1 + x) / 2, x being the winner's loss minus the other's. Either way, what is claimed is a share of wins.
 
 A constant is a classifier too, and a bound on the error is quoted only if the rule is proven better than

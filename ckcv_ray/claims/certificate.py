@@ -11,7 +11,7 @@ either proven or not that a rule errs less often than every constant (``quantity
 
 With groups of related rows, claims are about the groups' error rates, where each group counts once; the
 constant's error counts likewise, and the most common class is that which makes it smallest on the learning
-rows. With numbers the constant is their median, and its error the mean clipped one.
+rows. With numbers the constant is the median of these, and its error the mean clipped one.
 
 The confusion matrix counts rows over the members of F*, each on its estimate set. These sets share rows, so
 the matrix is an estimate like the mean error, not a count of independent rows.
@@ -325,7 +325,7 @@ class Certificate(Compared, Stored):
     def tabulate(self) -> NDArray[np.int64]:
         """Return counts of the rows of all estimate sets by class and prediction, (n_classes, n_classes + 1).
 
-        The last column counts rows that their split's member is undecided on; with two classes, wrong rows.
+        The last column counts rows that their split's member is undecided on; of two classes these are wrong.
         """
         totals, matrix = np.array(self.class_totals), self.confusion
         if matrix is None:

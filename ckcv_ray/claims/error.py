@@ -107,8 +107,7 @@ class Weighed(Quantity):
             if not self.weighs:
                 limit = f"no group has more than {self.most:g} rows, and one of {column!r} has {largest:g}"
             raise InputError(
-                f"claim={self} says that {limit}: state the largest possible, including those not in this "
-                "table"
+                f"claim={self} says that {limit}: state the largest possible, including any not in this table"
             )
 
 
@@ -151,7 +150,7 @@ class WeightedError(Weighed):
 @register_quantity
 @dataclass(frozen=True)
 class Clipped(Quantity):
-    """The mean absolute error of predicted numbers, each counted up to a clip at most: "clipped:50"."""
+    """The mean absolute error of predicted numbers, with each error counted up to a clip: "clipped:50"."""
 
     clip: float = argument(POSITIVE, "50", "the largest error that counts")
 

@@ -192,7 +192,8 @@ class HeldOutPredictions:
             return range(task.n_classes)
         weights = task.units.weigh_rows(task.row_units)
         if weights is None:
-            return [float(np.median(task.y))]  # for groups: the smallest number that half do not exceed
+            return [float(np.median(task.y))]
+        # for groups: the smallest number that half do not exceed
         return [float(np.quantile(task.y, 0.5, weights=weights, method="inverted_cdf"))]
 
     def find_rule(self, claim: str) -> Rule:

@@ -12,7 +12,8 @@ U(x; m)        upper confidence bound on an error rate after x errors on m rows
 L_MS, L_EE     means over the splits of U on the select and on the estimate sets
 =============  ==================================================================================
 
-Modules: ``resampling`` (splits), ``measures`` and ``criteria`` (what is counted and what is minimised),
-``bounds`` (U and bounds that may be averaged), ``selection`` (Algorithm 1's sums, lower
-bounds and winner), ``schedule`` (which evaluations to compute next), ``options`` and ``process``.
+Modules: ``draws`` (random numbers), ``resampling`` (splits), ``measures`` and ``criteria`` (what is counted
+and what is minimised), ``bounds`` (U and bounds that may be averaged), ``intervals`` (for a mean score),
+``quantities`` (what can be claimed), ``selection`` (Algorithm 1's sums, lower bounds and winner),
+``schedule`` (which evaluations to compute next), ``options`` and ``process``.
 """

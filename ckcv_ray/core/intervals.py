@@ -7,9 +7,8 @@ With J splits, scores s_j with mean m and variance v (n - 1), and n2 scored rows
 * Clopper-Pearson: for a single split, from the share of the scored rows that are wrong, or right. Exact where
   rows are independent, for a line that was named before its score was seen.
 * BBC: rows are drawn with replacement, the setting with the best mean on those drawn is scored on the rest,
-  and the interval lies between quantiles of these scores. Tsamardinos, Greasidou, Borboudakis,
-  "Bootstrapping the out-of-sample predictions for efficient and accurate cross-validation", Machine Learning
-  107, 2018.
+  and the interval lies between quantiles of these scores. Tsamardinos, Greasidou, Borboudakis, "Bootstrapping
+  the out-of-sample predictions for efficient and accurate cross-validation", Machine Learning 107, 2018.
 
 Schulz-Kuempel and others, "Constructing Confidence Intervals for the Generalization Error", arXiv 2409.18836,
 compare these and others.
@@ -44,7 +43,7 @@ class Interval:
     resamplings: Sequence[str]  # names of the resamplings whose splits it is defined for
     scores: Sequence[str]  # names of the scores it is defined for; empty for all
     about: str  # a phrase that says what it is
-    choosing: bool = False  # whether it covers only the best line, and allows for its having been chosen
+    choosing: bool = False  # whether it is for the best line only, and allows for its having been chosen
     exact: bool = False  # whether it is proven for a line that was named before its score was seen
 
 

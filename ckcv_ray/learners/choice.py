@@ -268,7 +268,7 @@ def combine(prepared: Mapping[str, Prepared]) -> Learner:
 
 
 def describe_scaling(learner: Learner) -> list[str]:
-    """Say how numbers are scaled for each estimator that is named by its class, by its options."""
+    """Say how numbers are scaled for each estimator that is named by its class: its options say it."""
     says = {
         "none": "numbers are given to {} as they are; --scale standard standardises them in each split",
         "standard": "numbers are standardised in each split for {}; --scale none leaves them",

@@ -391,7 +391,7 @@ def _weigh_starts(ends: NDArray[np.intp]) -> tuple[Values, Values]:
     """Return the logarithms of the weights of the starts before each batch, and after the last one.
 
     Also, for each batch, that of all starts after it. ``ends`` counts the labels before each batch, and all.
-    Later starts after label t have the weight T(t) = 1 / (1 + ln(1 + t / LATER)), so those at labels s + 1 to
+    Of the later starts the weight T(t) = 1 / (1 + ln(1 + t / LATER)) is after label t, so labels s + 1 to
     t have T(s) - T(t) = T(s) T(t) ln(1 + (t - s) / (s + LATER)), and all weights sum to 1.
     """
     t = np.maximum(ends, 1.0)  # the first label's weight is on the start before it
