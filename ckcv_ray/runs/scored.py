@@ -91,8 +91,8 @@ class PermutationTest(NamedTuple):
     Attributes:
         p: (1 + as_good + undefined) / (1 + n); nan if the mean itself is unknown.
         as_good: number of permutations whose mean is as good or better.
-        undefined: number of permutations without a mean, as where a split lacks a class. They count as
-            as good, since p may be too large but not too small.
+        undefined: number of permutations without a mean, as where a split lacks a class. They count as if
+            they were as good, since p may be too large but not too small.
         n: number of permutations.
     """
 
@@ -407,9 +407,9 @@ class Scored(Result):
 
 def find_kept(result: Scored) -> Entry | None:
     """Return the entry whose setting is chosen to be fitted on all rows.
+
     None if the study asks for none, or no entry has the first score on every split. Only the settings of the
     best entry's learner are compared for simplicity.
-    the settings of the best entry's learner.
     """
     return result._kept
 
