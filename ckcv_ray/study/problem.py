@@ -135,7 +135,7 @@ class Problem:
     Attributes:
         asked: the study, of either kind, in canonical form for these rows.
         task: the learning rows.
-        all_rows: all rows of the table, including those held out, as the table is understood.
+        all_rows: all rows of the table, including those held out, as the table is interpreted.
         held: numbers of the rows held out, ascending; None if there are none.
         sizes: fold sizes in units, the largest first; without a certification the largest sets that splits
             fit on and score.
@@ -408,7 +408,7 @@ class Problem:
 
     @cached_property
     def starts(self) -> Index:
-        """Number of the first split inside each outer one, and lastly of all of them; 0 without any."""
+        """Number of the first split inside each outer one, and finally how many there are; 0 without any."""
         inner, n = self.asked.resampling.inner, self.sizes[OUTER].n_splits
         if inner is None:
             return np.zeros(n + 1, np.intp)
@@ -421,12 +421,12 @@ class Problem:
 
     @cached_property
     def every_row(self) -> Task:
-        """All rows of the table, including those held out, as the learning rows are understood."""
+        """All rows of the table, including those held out, as the learning rows are interpreted."""
         return _recode_table(self.all_rows, self.task)
 
     @cached_property
     def data_digest(self) -> str:
-        """SHA-256 of the table, and of how the learning rows are understood."""
+        """SHA-256 of the table, and of how the learning rows are interpreted."""
         return identify_data(self.all_rows, self.task)
 
     def take_held_rows(self) -> TestRows | None:
@@ -445,7 +445,7 @@ class Problem:
         return np.searchsorted(np.sort(drawn), drawn)
 
     def recode(self, test: TestRows | None) -> TestRows | None:
-        """Return test rows of the table as the learning rows are understood."""
+        """Return test rows of the table as the learning rows are interpreted."""
         return None if test is None else replace(test, X=self.task.recode(test.X, self.all_rows))
 
     def with_effort(self, effort: int) -> "Problem":
@@ -724,7 +724,7 @@ def _fill_new_rows(study: AnyStudy, learned: Task) -> Task:
 
 
 def _recode_table(table: Task, learned: Task) -> Task:
-    """Return all rows of a table as its learning rows are understood."""
+    """Return all rows of a table as its learning rows are interpreted."""
     if table.schema == learned.schema and learned.fills is None:
         return table
     X = np.ascontiguousarray(learned.recode(table.X, table))
@@ -732,7 +732,7 @@ def _recode_table(table: Task, learned: Task) -> Task:
 
 
 def identify_data(table: Task, learned: Task) -> str:
-    """Return the SHA-256 of a table, and of how its learning rows are understood if that differs."""
+    """Return the SHA-256 of a table, and of how its learning rows are interpreted if that differs."""
     if table.schema == learned.schema:
         return table.digest
     columns = [] if learned.schema.plain else [[column.name, column.levels] for column in learned.schema]

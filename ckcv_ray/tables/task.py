@@ -298,7 +298,7 @@ class Task:
             ``columns``: nan for gaps, numbers of levels for categories, milliseconds for dates.
         y: class numbers 0 .. n_classes - 1, (n,); or the numbers to predict, float64.
         target: what is predicted.
-        schema: how the d columns are understood.
+        schema: how the d columns are interpreted.
         units: which rows are drawn together.
         source: where the rows came from, for display.
         fills: what stands for a gap in each column, (d,), where these rows have none but others of the table
