@@ -160,7 +160,7 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
             raise InputError(f'rule="refit" requires that rows are held out: {why}')
         if few:
             warn(
-                f"nothing is claimed: {found} are too few to hold some out, from {fewest} on half are",
+                f"nothing is claimed: {found} are too few to hold some out (half are, from {fewest} on)",
                 stacklevel=2,
             )
         self._claims_nothing = few

@@ -141,7 +141,7 @@ def check_refused(run: Path, file: str, change: Change, messages: str) -> None:
     with pytest.raises(StoreError, match=rf"{find(run, file).name} is damaged: .*{re.escape(messages)}"):
         replay(run) if file == LOG else load(run)
     derived = find(run, file).name in ("certificate.json", "judged.parquet")  # made again, and compared
-    assert ("made again it " if derived else messages) in " ".join(verify(run).differences)
+    assert ("recomputed it " if derived else messages) in " ".join(verify(run).differences)
 
 
 DAMAGE: dict[str, Callable[[bytes, int], bytes | None]] = {

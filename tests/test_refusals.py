@@ -251,7 +251,7 @@ CASES = {
     ),
     # read_task and Task.from_table
     "source of nothing": case(lambda: read_task(None), "None", "named set"),
-    "source a folder": case(lambda: read_task("folder.csv"), "'folder.csv' is a folder, and no table"),
+    "source a folder": case(lambda: read_task("folder.csv"), "'folder.csv' is a folder, not a table"),
     "features a text": case(lambda: Task.from_table(COLUMNS, Roles(features="ab")), "features='ab'", "list"),
     # make_test_rows
     "test rows an array": measures(X, "test=array", "TestRows"),
@@ -273,7 +273,7 @@ CASES = {
     # columns
     "two kinds": words("--date b --categorical b", "column 'b' is given two kinds"),
     "a kind for no column": words("--categorical c", "--categorical 'c': the columns that are learned"),
-    "the target names rows": words("--id y", "'y' cannot be --id and --target", source="only target.csv"),
+    "the target names rows": words("--id y", "'y' cannot be both --id and", source="only target.csv"),
     "rare beyond 1": words("--rare 1", "--rare 1.0 is not a share: expected a number from 0 to below 1"),
     # words that are nearly right
     "nearly a target": words("--target Y", "; did you mean 'y'?\n"),
@@ -284,7 +284,7 @@ CASES = {
     # first looks, exports and streams
     "a first look at every row": case("plan good.csv --try 20s --paper", "paper judges every row: leave it"),
     "rows without a first look": case("plan good.csv --rows 20", "--rows is for a first look: add --try 30s"),
-    "export of many models": case("export run --out x", "is no single model: choose --member 0, or, after"),
+    "export of many models": case("export run --out x", "is not a single model: choose --member 0"),
     "export over a file": case("export run --out good.csv --member 0", "exists: name another file"),
     "export of two models": case("export run --out x --full --refit", "refit and full exclude each other"),
     "nothing to watch": case("watch run good.csv --id a", "is certified, so there is nothing to watch"),

@@ -173,7 +173,7 @@ def _state(held: HeldOutPredictions, against: str, rule: Rule, compared: PairedC
         if expected is not None:
             in_all = format_about(problem.all_rows.n_units * expected / len(compared.differences))
             units = f"about {in_all} new {problem.all_rows.unit}s"
-            more = f"{units}, none of these but like them, are expected to prove it"
+            more = f"{units}, like these but none of them, are expected to prove it"
         says = f"of {who} and {against}: {wins}; not yet proven that the former misclassifies fewer {of}"
         says += f" than the latter: {more}"
     method = (

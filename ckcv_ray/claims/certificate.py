@@ -155,7 +155,7 @@ class Compared:
         if claim.bound is None:
             return claim.statement
         if not claim.quantity.is_error and not claim.says_something:
-            return f"The {claim.name} is proven to be {claim.says}, which is nothing."
+            return f"The {claim.name} is proven to be {claim.says}, which says nothing."
         return self.doubt(claim)
 
     def describe_guesses(self) -> list[str]:
@@ -173,8 +173,8 @@ class Compared:
             proven = fsum(1 - (claim.bound or 0.0) for claim in made)
             if len(made) < len(self.labels):
                 statements += [
-                    f"A {claim.name} is reached by always predicting {quote_label(claim.label)}: quote it "
-                    "with the recalls of all other classes."
+                    f"Always predicting {quote_label(claim.label)} reaches any {claim.name}: quote it with "
+                    "the recalls of all other classes."
                     for claim in made
                 ]
             elif proven <= 1:
@@ -358,7 +358,7 @@ class Certificate(Compared, Stored):
         said += describe_held_share(held, units, unit)
         if first.gate is None and first.quantity.is_error and not self.is_worthless(first):
             lack = "That this is better than a constant is not proven"
-            said.append(f"{lack}: it takes rows held out (--certify holdout).")
+            said.append(f"{lack}: it takes held-out rows (--certify holdout).")
         return said + self.describe_repeats()
 
     def describe_constants(self) -> list[str]:
@@ -368,13 +368,13 @@ class Certificate(Compared, Stored):
         if 2 * of_class.total() >= len(members):
             listed = ", ".join(f"{quote_label(self.labels[n])}: {of_class[n]:,}" for n in sorted(of_class))
             said.append(
-                f"{of_class.total():,} of {len(members):,} members of F* are right about rows of one class "
-                f"alone ({listed}): they are no better than a constant."
+                f"{of_class.total():,} of {len(members):,} members of F* are right only about rows of one "
+                f"class ({listed}): they are no better than a constant."
             )
         if refit is not None:
             said.append(
-                f"The model refit is right about held-out rows of {quote_label(self.labels[refit])} alone: "
-                "it is no better than a constant."
+                f"The model refit is right only about held-out rows of {quote_label(self.labels[refit])}: it "
+                "is no better than a constant."
             )
         return said
 

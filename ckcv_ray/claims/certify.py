@@ -222,7 +222,7 @@ def check_certificate(certificate: Certificate, problem: Problem, table: pa.Tabl
     for name in dict.fromkeys((*made, *stored)):
         if not agree(stored.get(name), made.get(name), ROUNDING):
             was, follows = (cut(repr(of.get(name)), MAX_SHOWN) for of in (stored, made))
-            raise ValueError(f"{name} is {was}, and from the other files follows {follows}")
+            raise ValueError(f"{name} is {was}, but {follows} follows from the other files")
     certificate.check()
     claims, held, of_study = certificate.claims, HeldOutPredictions(problem, models), problem.study.certify
     named = list_claimed(problem).items()

@@ -246,7 +246,7 @@ class Within(Quantity):
         """Yield how many rows it takes: the distance itself is not known beforehand."""
         delta, beyond = problem.study.delta_of_claim, 1 - self.width_of
         need = self.need(problem, lambda n: 0.0 if clopper_pearson(0, n, delta) <= beyond else None)
-        takes = f"it takes {need.needed:,} {need.of} at least, and there are {need.rows:,}"
+        takes = f"it takes at least {need.needed:,} {need.of}, and there are {need.rows:,}"
         yield need._replace(lines=[f"{self.title}, with probability {format_level(delta)}: {takes}"])
 
 

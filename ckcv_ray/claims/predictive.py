@@ -338,7 +338,7 @@ class Precision(Quantity):
     name = phrase = "precision"
     counted = "judged rows classified as positive"
     two_classes = is_binomial = True
-    caution = "A precision is that where so many rows are positive: quote it with their share."
+    caution = "A precision holds where as many rows are positive: quote it with their share."
     states = (
         "the {claim.name} of {who} is {claim.says}: the probability that a new row that is classified as "
         "positive is, where classes occur as often as in the source of these rows"

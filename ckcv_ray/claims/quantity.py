@@ -681,7 +681,7 @@ class Quantity(Declared):
         for need in self.foresee(problem):
             if need.rows < need.needed:
                 raise InputError(
-                    f"{asked[0]} takes {need.needed:,} {need.of} at least, and {need.rows:,} are expected: "
+                    f"{asked[0]} takes at least {need.needed:,} {need.of}, and {need.rows:,} are expected: "
                     "hold out more (holdout_share), ask for less, or take more rows"
                 )
 
@@ -794,7 +794,7 @@ def describe_intervals(delta: float) -> str:
     """Return the sentence that says what intervals at this level are."""
     return (
         f"exact {format_level(delta)} intervals (Clopper-Pearson, two-sided), each by itself and not "
-        "jointly; they are of what was measured, and no claims"
+        "jointly; they are about what was measured, and are not claims"
     )
 
 

@@ -271,7 +271,7 @@ def describe_columns(task: Task, held: int) -> list[str]:
         figures = f"{column.kind:<8}  {column.missing:>8,}  {column.distinct:>8,}"
         lines.append(f"{plain(column.name)[:width]:<{width}}  {figures}  {plain(column.note)}".rstrip())
     if more := len(columns) - len(shown):
-        lines.append(f"and {pluralize(more, 'column')} more")
+        lines.append(f"and {pluralize(more, 'more column')}")
     if held:
         lines.append(
             f"(of the {pluralize(task.n, 'row')} to learn from: the held-out rows are not inspected)"

@@ -215,7 +215,7 @@ def verify(
         ckcv verify runs/patients --rerun --backend ray
     """
     signals = Signals()
-    rows = read_rows_if_named(test or None, reading, "the file of --test: name one with it")
+    rows = read_rows_if_named(test or None, reading, "the file of --test: name one as well")
     if not 0 < limit < threading.TIMEOUT_MAX:
         raise InputError(f"limit={limit:g} is not a number of seconds above 0, such as 600")
     try:

@@ -50,7 +50,7 @@ def choose_columns(
 def ask(
     claim: str = make_option(
         "What is claimed; several as a,b share delta: error, sensitivity, specificity, recall, auc, ppv (of "
-        "this source, or ppv:0.02 at a prevalence), npv:0.02; of numbers within:0.9.",
+        "this source, or ppv:0.02 at a prevalence), npv:0.02; for numbers within:0.9.",
         "the error, or the auc of scores alone",
         value="",
     ),

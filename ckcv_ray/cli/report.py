@@ -181,7 +181,7 @@ def export(
     say(f"{result.rule(by).classifier()}: {out}, in the format {to}")
     if full:
         say(result.claim_for(result.rule("full")))
-    say(f"as the model: {format_percent(share)} of {CHECKED_ROWS:,} rows like those of the table")
+    say(f"agrees with the model on {format_percent(share)} of {CHECKED_ROWS:,} rows like those of the table")
     say(f"columns, in this order: {plain(', '.join(result.task.features))}")
     if result.task.classes:
         listed = ", ".join(f"{number} = {label}" for number, label in enumerate(result.task.classes))

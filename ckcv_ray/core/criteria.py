@@ -54,8 +54,8 @@ FINEST = 1 << 52  # whole numbers up to this, divided by it, are exact
 _table = lru_cache(maxsize=4096)(bound_table)
 RATES = np.linspace(0.0, 1.0, 257)  # error rates between which a forecast interpolates
 CLIP_IS = (
-    "name the error from which on a prediction is as wrong as any other, in units of the target, such as "
-    "clip=50, by what errors cost and not by these rows"
+    "name the error from which a prediction is as wrong as any other, in units of the target, such as "
+    "clip=50, chosen by what errors cost and not by these rows"
 )
 
 
@@ -220,7 +220,7 @@ class MeanClippedError(MeanShare):
     minimised = "mean error with a {} margin, in % of the clip, on the select sets (minimised; no bound)"
     estimated = Criterion.estimated
 
-    clip: float | None = option(None, _clip, "Of numbers: the largest error that counts.", float)
+    clip: float | None = option(None, _clip, "For numbers: the largest error that counts.", float)
 
     def for_groups(self) -> Self:
         """Return itself: numbers have losses in any case."""

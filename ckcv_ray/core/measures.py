@@ -235,7 +235,7 @@ def find_class(name: str, label: str, classes: Sequence[object]) -> int:
     if named:
         return named[0]
     raise InputError(
-        f"{name} names {quote(label)}, which is no label of the target: the labels are {some_labels(classes)}"
+        f"{name} names {quote(label)}, not a label of the target: the labels are {some_labels(classes)}"
     )
 
 
@@ -656,8 +656,8 @@ class OwnScore(HasOptions):
         known = name in (*SCORE_NAMES, *get_scorer_names())
         if known or str(getattr(function, "__module__", "")).startswith("sklearn.metrics"):
             raise InputError(
-                f"measure={name}: a function of yours is a loss, of which the smallest value is best, and "
-                "needs a name of its own; name a measure of scikit-learn by text, such as 'f1_macro'"
+                f"measure={name}: your function is taken as a loss, whose smallest value is best, and needs "
+                "a name of its own; name a measure of scikit-learn by text, such as 'f1_macro'"
             )
         if kept:
             return cls(name, given["digest"])

@@ -44,7 +44,7 @@ def parse_positive(name: str, text: str, example: str, below: float = inf) -> fl
         value = float(text)
     if not 0.0 < value < below:
         lack = "positive number" if below == inf else f"number between 0 and {below:g}"
-        raise InputError(f"{name}: {quote(text)} is no {lack}: write {example}")
+        raise InputError(f"{name}: {quote(text)} is not a {lack}: write {example}")
     return value
 
 

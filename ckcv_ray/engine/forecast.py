@@ -292,7 +292,7 @@ class Plan:
     def list_needs(self) -> list[str]:
         """Return lines on the rows that the first claims need."""
         more = len(self.claims) - MAX_CLAIMS
-        others = [f"and {pluralize(more, 'claim')} more, about classes with no fewer rows"] * (more > 0)
+        others = [f"and {pluralize(more, 'more claim')}, about classes with no fewer rows"] * (more > 0)
         return [*(line for need in self.claims[:MAX_CLAIMS] for line in need.lines), *others]
 
     def _repr_html_(self) -> str:
@@ -472,8 +472,8 @@ def describe_rare_classes(task: Task, held: int) -> list[str]:
     if len(lone):
         leave_out = ", or leave it out" if task.n_classes - len(lone) >= MIN_CLASSES else ""
         said.append(
-            f"rare: {task.target.name_classes(lone, units, unit)}; where a class of one {unit} is judged, it "
-            f"was not learned, and its rows count as wrong: add {unit}s of it{leave_out}"
+            f"rare: {task.target.name_classes(lone, units, unit)}; if the only {unit} of a class is judged, "
+            f"the class was not learned, and its rows count as wrong: add {unit}s of it{leave_out}"
         )
     counted = map(np.arange, units)
     all_held = np.array([np.prod((held - drawn) / (n - drawn)) for drawn in counted])  # probabilities
@@ -483,7 +483,7 @@ def describe_rare_classes(task: Task, held: int) -> list[str]:
         few = [i for i in rarest_first if units[i] > 1 and all_held[i] > least]
         said.append(
             f"rare: {task.target.name_classes(few, units, unit)}; with probability {format_percent(chance)} "
-            f"all {unit}s of one are among the {held:,} of {n:,} held out, and it is never predicted: before "
-            "a first run, hold out fewer rows, or none with --paper"
+            f"all {unit}s of one of them are among the {held:,} of {n:,} held out, so that it is never "
+            "predicted: before a first run, hold out fewer rows, or none with --paper"
         )
     return said

@@ -139,7 +139,7 @@ class Combined(Learner):
 def _learners(name: str, values: Any) -> tuple[Learner, ...]:
     listed = sequence(name, values, least=1, kind="learners, at least two")
     if len(listed) == 1:
-        raise InputError(f"{name}: there is a single one: give it itself, without {Choice.__name__}")
+        raise InputError(f"{name}: there is only one: give it directly, without {Choice.__name__}")
     for value in listed:
         if isinstance(value, Combined) or not isinstance(value, Learner):
             raise InputError(f"{name}: {quote(value)} is not a single learner, such as GaussianSVM()")

@@ -89,8 +89,7 @@ BY_CLASS = {  # with more than two classes, the first and the third are shown fo
     "npv": "NPV: ‘{}’ predicted, and right",
 }
 TYPICAL_IS = (
-    "Typical is the median with the quartiles, or the most common category with its share; values are "
-    "different ones."
+    "Typical: the median and the quartiles, or the most common category and its share. Values: distinct ones."
 )
 KINDS = {ColumnKind.NUMBER: "numbers", ColumnKind.CATEGORY: "categories", ColumnKind.DATE: "dates"}
 NO_DIGEST: Mapping[str, str] = {}
@@ -126,9 +125,7 @@ REFERENCE = (
     "4, 2010."
 )
 SCORES_CHECKED = "It recomputes every figure from the log; with --rerun it runs the whole study again."
-ESTIMATE_IS = (
-    "As an estimate, with its name and the splits it is of. It is no bound, and nothing is proven by it."
-)
+ESTIMATE_IS = "As an estimate, with its name and its splits. It is not a bound, and nothing is proven by it."
 NO_MEAN = "No: a fit failed, or the score is not defined on a split, so there is no mean."
 INCOMPLETE = (
     "Some scores are incomplete: a fit failed, or a score is not defined on a split. They have no mean."
@@ -142,13 +139,13 @@ BOUND_IS = (
     "independent."
 )
 BOUNDS_ARE = (
-    "What the score of each split's model is {} on new rows, with probability 95 %: from the rows that the "
-    "split scores (Clopper-Pearson; for a clipped error a bet), if rows are independent. Each holds by "
+    "On new rows the score of each split's model is {} its bound, with probability 95 %: from the rows that "
+    "the split scores (Clopper-Pearson; for a clipped error a bet), if rows are independent. Each holds by "
     "itself, for a split and a line that were named before the scores were seen."
 )
 INNER_ARE = (
     "Means over outer splits of the mean over the splits inside, and the standard deviation over all of "
-    "these. A setting is selected by such figures, so the best of them is too good."
+    "these. A setting is selected by such figures, so the best of them is too optimistic."
 )
 NOT_COVERED = (
     "rows that belong together, such as visits of one patient, in different parts of a split",
@@ -505,7 +502,7 @@ def tell_quote(
         )
         verdict = f"{lacking} {nothing}"
     elif nothing:
-        verdict = f"The {first.name} cannot be quoted; proven are: {list_other_claims(c)}"
+        verdict = f"The {first.name} cannot be quoted; what is proven: {list_other_claims(c)}"
     else:
         headline = first.quantity.word(first.quantity.quoted, first, task)
         verdict = f"{may}: {headline}, with probability {format_level(first.delta)}"
@@ -531,11 +528,11 @@ def _list_cautions(result: Certified) -> list[str]:
     if problem.held is not None and task.classes:
         held = np.bincount(problem.all_rows.y[problem.held], minlength=task.n_classes)
         if listed := task.target.name_classes(np.flatnonzero(~learned), held):
-            said.append(f"All rows held out, so never predicted, and all count as wrong: {listed}.")
+            said.append(f"Never predicted, with all rows held out, so that all count as wrong: {listed}.")
     if counts is not None and len(counts) > 2:  # otherwise it is said by class
         never = np.flatnonzero(learned & counts.any(axis=1) & (counts.diagonal() == 0))
         if listed := task.target.name_classes(never, counts.sum(axis=1)):
-            said.append(f"Never found, so that every row of theirs counts as wrong: {listed}.")
+            said.append(f"Never predicted correctly, so that every row counts as wrong: {listed}.")
     provisional = [PROVISIONAL] if c.provisional else []
     said += [*describe_sorted(problem.all_rows, result.study.seed), *c.list_cautions()]
     return [*dict.fromkeys([*provisional, *_list_earlier(result), *c.describe_repeats(), *said])]
@@ -571,7 +568,7 @@ def _describe_passed_over(result: Certified) -> str:
     folders = [f"{quote(name)} ({cut(plain(why), LONGEST_REASON)})" for name, why in passed]
     listed = cut_list(folders, "more", MAX_RUNS)
     listed += [f"{pluralize(before['older'], 'older run')}"] if before["older"] else []
-    return f"{', '.join(listed)}: not known is whether these rows were judged there" if listed else ""
+    return f"{', '.join(listed)}: it is not known whether these rows were judged there" if listed else ""
 
 
 def _list_notes(result: Certified) -> Iterator[str]:
@@ -583,8 +580,8 @@ def _list_notes(result: Certified) -> Iterator[str]:
     every, learned = all_rows.n_units, result.task.n_units
     if 2 * (every - learned) > every + 1:  # half of an odd number is rounded
         yield (
-            f"{every - learned} of {every} {all_rows.unit}s certify and {learned} are learned from: the "
-            "bound is closer the more certify, and the model errs more the fewer it has learned from"
+            f"{every - learned} of {every} {all_rows.unit}s certify and {learned} are learned from: the more "
+            "certify, the closer the bound, but the fewer are learned from, the more the model errs"
         )
 
 
@@ -766,7 +763,7 @@ def _describe_classes(result: Certified) -> str:
         share = f" ({format_percent(wrong[i] / rows[i])})" if rows[i] else ""
         label = cut(repr(result.task.classes[i]), LONGEST_LABEL)
         said.append(f"{label} {wrong[i]:,} of {rows[i]:,}{share}")
-    more = f", {len(worst) - WORST} classes more" if len(worst) > WORST else ""
+    more = f", {len(worst) - WORST} more classes" if len(worst) > WORST else ""
     every = first.label is None and first.rows not in (None, rows.sum())
     chosen = any(claim.cut_off is not None for claim in result.certificate.claims)
     own = OWN_CUT_OFF if first.cut_off is None and chosen else ""
@@ -922,10 +919,10 @@ def _tell_preparation(result: Certified) -> Iterator[Fact]:
     encoding = "all columns are numbers without gaps, and are taken as they are"
     if not problem.all_rows.schema.plain:
         encoding = (
-            f"categories became numbers by the method {str(study.encoding.categories)!r}, those with less "
-            f"than {format_percent(study.encoding.rare)} of the training rows joined; a gap in a number or "
-            f"date is filled with the {study.encoding.gaps} of the training rows of each split, and a column "
-            "of its own says where it was; in categories a gap is a category"
+            f"categories were encoded as numbers by the method {str(study.encoding.categories)!r}, those "
+            f"with less than {format_percent(study.encoding.rare)} of the training rows joined; a gap in a "
+            f"number or date is filled with the {study.encoding.gaps} of the training rows of each split, "
+            "and a separate column says where it was; among categories a gap is a category of its own"
         )
     yield Fact("encoding", encoding)
     yield Fact("preparation", INSIDE)
@@ -1143,7 +1140,7 @@ def _tell_estimate(result: Scored, entry: Entry, splits: str) -> Iterator[Fact]:
         yield Fact("number", format_score(found.mean), value=found.mean)
         yield Fact("of", f"mean {score.name} of {entry.name} over {splits}{spread}")
     yield Fact("verdict", ESTIMATE_IS if known else NO_MEAN)
-    best = f"It is the best of {n:,}, chosen by this very figure, so it is too good."
+    best = f"It is the best of {n:,}, chosen by this very figure, so it is too optimistic."
     yield Fact(CAUTION, best if known and n > 1 else "")
     yield Fact(CAUTION, "" if result.complete else INCOMPLETE)
     yield from (Fact(CAUTION, text, FIRST) for text in _list_doubts(result))
@@ -1164,7 +1161,7 @@ def _list_doubts(result: Scored) -> Iterator[str]:
     ascends = any(np.all(np.diff(values[~np.isnan(values)]) >= 0) for _, values in dates)
     if result.study.resampling.in_order and dates and not ascends:
         yield (
-            f"{result.study.resampling} takes the order of the table as that of time, and rows are not in "
+            f"{result.study.resampling} takes the order of the table to be that of time, but rows are not in "
             f"ascending order of {' or '.join(quote(name) for name, _ in dates)}: splits learn from rows "
             "that come after those that are scored. Say --time, or sort the table by its date."
         )

@@ -88,7 +88,7 @@ QUANTILES = (0.5, 0.75, 0.9, 0.95, 1.0)
 DASHES = ((), (5, 2), (5, 2, 1, 2), (1, 2))
 ABOUT_CUT_OFF = {
     BY_PROBABILITY: "Probabilities are converted from the share of the class in these rows (Bayes). ",
-    BY_BEST: "The best cut-off is chosen on the rows it is measured on, so its curve is too good. ",
+    BY_BEST: "The best cut-off is chosen on the rows it is measured on, so its curve is too optimistic. ",
     "": "",
 }
 JOINED = ", at the best values of the others"
@@ -552,8 +552,8 @@ def _draw_importance(result: Result, judged: Judged) -> Picture:
     order = np.argsort(-rise, kind="stable").tolist()
     caption = (
         "Measured, not proven: how much the share of wrong rows rises when the values of one column are "
-        f"shuffled, on {used:,} of the judged rows; lines are standard deviations over shuffles. "
-        "Columns that say the same share their importance, and nothing here says what causes what."
+        f"shuffled, on {used:,} of the judged rows; lines are standard deviations over shuffles. Columns "
+        "that carry the same information share their importance, and nothing here says what causes what."
     )
     if len(names) > MAX_BARS:
         caption += f" The first {MAX_BARS} of {len(names):,} are drawn."

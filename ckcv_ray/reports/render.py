@@ -294,7 +294,7 @@ def _shorten(sections: Sequence[Section], command: str) -> list[Section]:
             lines -= len(wrap_fact(fact)) - (fact is cautions[-1] if cautions else 0)
             instead[fact] = []
     if more := sum(fact.name == CAUTION for fact in instead):
-        instead[cautions[-1]] = [Fact(CAUTION, f"{pluralize(more, 'caution')} more: {command}", FIRST)]
+        instead[cautions[-1]] = [Fact(CAUTION, f"{pluralize(more, 'more caution')}: {command}", FIRST)]
     return [
         replace(section, facts=[new for fact in section.facts for new in instead.get(fact, [fact])])
         for section in sections

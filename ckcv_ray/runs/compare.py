@@ -100,8 +100,8 @@ def _count_use(use: pieces.Use, runs: list[Files], ledger: str | PathLike[str] |
         raise InputError(
             f"uses={use.shares}, delta={use.delta:g}: some of these rows, or of rows linked with them, were "
             f"judged on {fixed.date[:10]}, with delta={fixed.delta:g} shared among "
-            f"{pluralize(fixed.shares, 'use')}, of which {counted} counted: give this --delta and --uses "
-            "while a share is left; else judge new rows, and name the number of uses at the first one"
+            f"{pluralize(fixed.shares, 'use')}, {counted} of them counted: give this --delta and --uses "
+            "while a share is left; else judge new rows, and give the number of uses at the first one"
         )
     counting, unwritable = read[len(runs) :], list[str]()
     for place, found in read if ledger is None else ():
@@ -215,8 +215,8 @@ class Comparison:
                 f"rows wrong), {side.by}"
                 for side, error in zip((self.run, self.reference), self.errors, strict=True)
             ),
-            f"of {pluralize(rows, 'row')}, {only_other:,} only {self.reference.name} has wrong, and "
-            f"{only_run:,} only {self.run.name}{interval}",
+            f"of {pluralize(rows, 'row')}, {only_other:,} are misclassified by {self.reference.name} alone, "
+            f"and {only_run:,} by {self.run.name} alone{interval}",
             self.state(),
             *self.counted.describe(),
             *self.cautions,
@@ -237,7 +237,7 @@ class Comparison:
         if self.answer != OPEN:
             return f"proven {self.answer}: {claim}, {how}"
         outlook = (
-            f"about {self.expected:,} new {self.unit}s, none of these but like them, are expected to prove it"
+            f"about {self.expected:,} new {self.unit}s, like these but none of them, are expected to prove it"
             if self.expected is not None
             else f"as measured, no number of {self.unit}s up to {paired.MAX_EXPECTED:,} is expected to prove "
             "it"
@@ -382,7 +382,7 @@ def _check_runs(runs: list[tuple[str, Result]], question: Question) -> None:
     (place, first), *others = runs
     for folder, result in runs:
         if not result.task.classes:
-            raise InputError(f"{folder!r} predicts numbers: what is compared are classes")
+            raise InputError(f"{folder!r} predicts numbers: only classes are compared")
         if result.task.target.name != first.task.target.name:
             raise InputError(
                 f"{place!r} predicts {first.task.target.name!r} and {folder!r} "

@@ -103,7 +103,7 @@ def export(result: Result, out: str | Path, by: str = "auto") -> float:
     share = float(np.mean(np.isclose(rule.predict(result.models, rows).label, written.predict(rows))))
     if share < MIN_EQUAL:
         raise RunError(
-            f"not written: the file predicts as the model for {format_percent(share)} of the rows only"
+            f"not written: the file agrees with the model on only {format_percent(share)} of the rows"
         )
     write_new("out", out, content)
     return share
@@ -118,6 +118,6 @@ def _find_model(result: Result, rule: Rule) -> Any:
     number = find_member(rule.name)
     if number < 0 and rule.name not in ONE_MODEL:
         raise InputError(
-            f"{rule.classifier()} is no single model: choose --member 0, or, after --certify holdout, --refit"
+            f"{rule.classifier()} is not a single model: choose --member 0, or --refit with --certify holdout"
         )
     return rule.ensemble(result.models).members[max(0, number)].model

@@ -426,8 +426,8 @@ def describe_kept(result: Scored) -> str:
     how, _, tolerance = study.choose.partition(":")
     return (
         f"{kept.name}, {CHOSEN[how].format(tolerance)} of {len(result.entries):,} settings; {measured}, "
-        "which is too good: it was chosen by it. To see what the choice is worth: --resampling "
-        f"nested:5:5 --select-by {score.name}"
+        "which is too optimistic: the setting was chosen by it. To see what the choice is worth: "
+        f"--resampling nested:5:5 --select-by {score.name}"
     )
 
 

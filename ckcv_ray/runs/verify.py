@@ -208,7 +208,7 @@ def _note_stream(folder: RunFolder, result: Verification) -> None:
 
 def _check_salt(task: Task, table: str | PathLike[str] | None, result: Verification) -> Iterator[str]:
     if table is None:
-        result.trusted.append("the salt, a digest of the table that the run read (--table makes it again)")
+        result.trusted.append("the salt, a digest of the table that the run read (--table recomputes it)")
         return
     named = plain(repr(str(table)))
     reading = task.provenance.reading.adapt(str(table))
@@ -280,7 +280,7 @@ class _Remake:
             made = certify(predictions, table, there)
             files[CERTIFICATE] = to_json(made.to_json())
         except Exception as error:  # a stranger's model may raise anything
-            says = f"judged rows and certificate cannot be made again: {type(error).__name__}: {error}"
+            says = f"judged rows and certificate cannot be recomputed: {type(error).__name__}: {error}"
             result.differences.append(cut(says, MAX_SHOWN))
         else:
             self.compare_files(files)
@@ -423,8 +423,8 @@ class _Remake:
             result.assumed.append(f"that {failed} failed")
         if self.problem.held is not None:
             result.trusted.append(
-                "that nobody chose by the rows held out: what is proven of these rests on that alone, and on "
-                "no count of the search"
+                "that nobody used the held-out rows to choose: what is proven of these rests on that alone, "
+                "and on no count of the search"
             )
 
     def compare_rerun(self, work: Work, execution: Execution | None) -> None:
@@ -517,14 +517,14 @@ def _compare_file(folder: RunFolder, name: str, made: bytes, left_out: str = "")
         again = parquet.ParquetFile(pa.BufferReader(made)).read(use_threads=False)
         stored = read_table(folder.files, name, folder.require().run_id, again.schema)
         if len(stored) != len(again):
-            yield f"{name} has {len(stored):,} rows, made again it has {len(again):,}"
+            yield f"{name} has {len(stored):,} rows, recomputed it has {len(again):,}"
             return
         stored, again = ({key: table[key] for key in again.column_names} for table in (stored, again))
     for key in dict.fromkeys((*again, *stored)):
         if key != left_out:
             for where, *values in _find_differences(key, stored.get(key), again.get(key)):
                 was, is_now = (cut(repr(value), MAX_SHOWN) for value in values)
-                yield plain(f"{name}: {where} is {was}, made again it is {is_now}")
+                yield plain(f"{name}: {where} is {was}, recomputed it is {is_now}")
                 break
 
 

@@ -123,8 +123,8 @@ class Finding:
         if self.state == ALARM:
             return (
                 f"ALARM, raised at the end of batch {self.alarm_batch:,}: wrong more often than certified, "
-                f"from the first batch or from a later one ({certified}); such an alarm is ever false with "
-                f"probability at most {ceil_percent(self.watched.delta)}"
+                f"from the first batch or from a later one ({certified}); the probability that such an alarm "
+                f"is ever false is at most {ceil_percent(self.watched.delta)}"
             )
         if self.state == HOLDS:
             return f"the certificate holds: {certified}, and the labels show less"
@@ -162,8 +162,8 @@ def judge_losses(watched: Watched, losses: Values, batches: NDArray[np.intp]) ->
 
 
 CONDITIONS = (
-    "This holds if rows arrive independently of how they are classified, and if their labels do: labels that "
-    "come sooner, or only, for rows that were wrong make the error look larger, and the reverse.",
+    "This holds if rows arrive independently of how they are classified, and if their labels do: labels "
+    "that come sooner, or only, for rows that were wrong make the error look larger, and vice versa.",
     "Each batch, the rows of one call, must be a fair sample of the rows that are classified: its size was "
     "fixed before its labels were seen, or by a rule that takes rows in order of arrival. The order within a "
     "batch does not matter.",
@@ -219,8 +219,8 @@ class WatchedRun:
                 f"stream {self.stream}: {pluralize(self.rows, 'row')}, {self.added:,} of them new"
                 + (f", head {self.head[:12]}" if self.head else ""),
                 *(line for finding in self.findings for line in finding.describe(self.unit)),
-                f"all limits hold at all times together with probability {format_level(self.delta)}, and an "
-                f"alarm is ever false with probability at most {ceil_percent(self.delta)}",
+                f"all limits hold at all times together with probability {format_level(self.delta)}, and the "
+                f"probability that an alarm is ever false is at most {ceil_percent(self.delta)}",
                 *CONDITIONS,
             ]
         )
@@ -256,7 +256,7 @@ def watch(
     """
     result = load_run(out)
     if not result.task.classes:
-        raise InputError(f"{str(out)!r} predicts numbers: what is watched are errors of classes")
+        raise InputError(f"{str(out)!r} predicts numbers: only errors of classes are watched")
     folder = RunFolder(out)
     files, name = folder.files, STREAM
     if stream is not None:

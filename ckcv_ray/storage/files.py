@@ -179,7 +179,7 @@ class LocalFiles:
         for part in name.split("/")[:-1]:
             path /= part
             if path.is_symlink():
-                raise StoreError(f"{path} is a link, and a run folder has none: put there what it leads to")
+                raise StoreError(f"{path} is a link, and a run folder has none: replace it with its target")
         return self.path(name)
 
 

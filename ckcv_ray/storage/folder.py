@@ -165,8 +165,8 @@ class RunFolder:
         if not problem.scores and problem.study.certify != Paper.name:
             raise InputError(
                 f"the run in {str(self)!r} is finished, and its {problem.study.certify} has judged its rows: "
-                "to select again would void what is proven. What failed was tried twice, and an effort is "
-                "given before a run is finished, or with certify=paper"
+                "to select again would void what is proven. What failed was tried twice, and an effort can "
+                "be given only before a run is finished, or with certify=paper"
             )
 
     def identity(self) -> Identity | None:
@@ -181,8 +181,8 @@ class RunFolder:
             files = (name for name in self.files.walk(regular=False) if not _is_temporary(name))
             if any(name.rpartition("/")[2] != LOCK for name in files):  # a killed run leaves that
                 raise StoreError(
-                    f"{str(self)!r} has no {STUDY}: it is not a run folder, or is a damaged one that "
-                    "running the command that made it again repairs"
+                    f"{str(self)!r} has no {STUDY}: it is not a run folder, or a damaged one, which running "
+                    "the command that made it again repairs"
                 )
             return None
         content: dict[str, Any] = read_json(self.files, STUDY)
@@ -190,8 +190,8 @@ class RunFolder:
             if type(content["schema"]) is not int or content["schema"] != SCHEMA_VERSION:
                 raise StoreError(
                     f"{self.files.path(STUDY)}: schema {content['schema']!r}, and this version reads "
-                    f"{SCHEMA_VERSION}: read it with ckcv_ray {quote(content.get('package'))}, by "
-                    "which it was made, or run the study again in another folder"
+                    f"{SCHEMA_VERSION}: read it with ckcv_ray {quote(content.get('package'))}, which made "
+                    "it, or run the study again in another folder"
                 )
             kind: type[AnyStudy] = Procedure if Procedure.kind in content else Study
             try:

@@ -205,7 +205,7 @@ def write_stream(files: Files, name: str, stream: Stream, rows: Sequence[LiveRow
             f"{str(files.path(name))!r} would have more than {MAX_STREAM_ROWS:,} rows or "
             f"{MAX_STREAM_BYTES >> 20} MiB, the maximum: begin another one with --stream"
         )
-    grown = "is another writer's, who was faster: append the rows again"
+    grown = "was just written by somebody else: append the rows again"
     create_file(files, name_piece(name, stream.pieces), content, grown)
     every = stream.content + content if stream.pieces else content
     return Stream(stream.header, every_row, head, every, stream.pieces + 1)
@@ -240,7 +240,7 @@ def _check_rows(rows: Sequence[LiveRow]) -> None:
     last = 0
     for row in rows:
         if row.id in seen:
-            raise ValueError(f"the row {row.id[:60]!r} stands twice")
+            raise ValueError(f"the row {row.id[:60]!r} appears twice")
         if row.batch < last or (row.unit and batches.setdefault(row.unit, row.batch) != row.batch):
             raise ValueError("its batches are out of order, or one group is in two of them")
         seen.add(row.id)

@@ -33,7 +33,7 @@ RACE_WORK = 2.3e13  # units^3 times candidates, up to which "auto" races: 1,300 
 EFFORT_PER_SETTING, EFFORT_PER_SPLIT = 10, 40  # of the default effort
 
 _check_count = partial(validation.integer, least=1, most=validation.MOST)
-EXHAUSTIVE = Option(validation.boolean, "Compute what is provably beaten too.", bool, panel="Search")
+EXHAUSTIVE = Option(validation.boolean, "Also compute what is provably beaten.", bool, panel="Search")
 
 
 EFFORT = Option(
@@ -58,7 +58,7 @@ class Search(HasOptions):
     exhaustive = False  # an option where there is a choice
 
     report_k: tuple[int, ...] = option(
-        (), partial(validation.folds, least=0), "Values of k whose own best is reported too, such as 5,10."
+        (), partial(validation.folds, least=0), "Values of k whose best is reported too, such as 5,10."
     )
 
     def resolve(self, units: int, settings: int, sizes: int, n_splits: int) -> "Search":
@@ -423,9 +423,9 @@ def _label(name: str, value: Any) -> str:
 
 
 CLAIM_HELP = (
-    "What is certified; several as a,b share delta. Errors of refit (one model), "
-    "vote; sensitivity, specificity, recall, auc; at a prevalence ppv:0.02, npv:0.02, "
-    "net_benefit:0.02:0.1; better:svm; weighted_error:4; of numbers within:0.9."
+    "What is certified; several as a,b share delta. Errors of refit (one model), vote; sensitivity, "
+    "specificity, recall, auc; at a prevalence ppv:0.02, npv:0.02, net_benefit:0.02:0.1; better:svm; "
+    "weighted_error:4; for numbers within:0.9."
 )
 
 
@@ -490,7 +490,7 @@ class Holdout(Certification):
     require: str = option(
         "",
         _require,
-        "Cut-off, proven, by sensitivity>=0.9, specificity, or ppv:0.02>=0.3 or npv at a prevalence.",
+        "Cut-off with this proven: sensitivity>=0.9, specificity, or at a prevalence ppv:0.02>=0.3 or npv.",
     )
     accept: tuple[str, ...] = option((), ACCEPT)
     subgroups: tuple[str, ...] = option(

@@ -668,7 +668,7 @@ def divide(study: AnyStudy, task: Task) -> tuple[Index | None, Task]:
         paper = f"--paper runs from {MIN_ROWS} rows on (--k 3 --n-splits 90 takes every split once), and "
         raise InputError(
             f"{pluralize(len(units), task.unit)} of {n:,} held out would prove next to nothing: hold out at "
-            f"least {MIN_HELD_OUT}, which are half of {2 * MIN_HELD_OUT}. Of fewer {task.unit}s "
+            f"least {MIN_HELD_OUT}, which are half of {2 * MIN_HELD_OUT}. With fewer {task.unit}s "
             f"{task.target.word(paper, '')}ckcv evaluate gives scores, without a proof"
         )
     held = task.units.rows(units)
@@ -862,8 +862,8 @@ def check_splits(study: Procedure, scores: Sequence[Score], task: Task) -> None:
     unfit = [score.name for score in scores if score.rows is None]
     if resampling.corrected and unfit:
         raise InputError(
-            f"resampling={resampling} needs measures that are means over rows, and {unfit[0]} is none: "
-            f"choose from {', '.join(measures.list_row_means(task.target.kind))}, or choose bootstrap632"
+            f"resampling={resampling} needs measures that are means over rows, and {unfit[0]} is not: choose "
+            f"from {', '.join(measures.list_row_means(task.target.kind))}, or choose bootstrap632"
         )
     if permutations and task.n_units < task.n:
         rows = np.lexsort((task.y, task.row_units))

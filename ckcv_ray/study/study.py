@@ -927,7 +927,7 @@ class Execution(HasOptions):
     fit_timeout: float | None = option(
         None,
         _check_timeout,
-        "Seconds that one fit may take, such as 60, or a time such as 10m; a longer one has failed.",
+        "Seconds that one fit may take, such as 60, or a time such as 10m; a longer one counts as failed.",
         str,
         "no limit",
     )

@@ -376,9 +376,9 @@ def find_number_form(
             mark, pattern = (",", THOUSANDS) if form == "comma" else (".", POINTS)
             text = next(text for text in texts if pattern.match(text))
             raise ColumnError(
-                f"has numbers such as {text!r}, whose {mark!r} may be that of decimals or of thousands",
-                f"say --thousands {mark} if it is that of thousands",
-                "write them without it, or with another of decimals",
+                f"has numbers such as {text!r}, whose {mark!r} may mark decimals or thousands",
+                f"say --thousands {mark} if it marks thousands",
+                "write them without it, or with another decimal mark",
             )
     return ("" if len(bad) == len(texts) else form), bad
 
@@ -422,7 +422,7 @@ def _form_of_amounts(
     if odd:
         shown = " and ".join(map(repr, (fine[:1] + odd)[:2]))
         raise ColumnError(
-            f"has amounts in several units or ways, such as {shown}", "write all in one", CATEGORY
+            f"has amounts in several units or forms, such as {shown}", "write all in one", CATEGORY
         )
     return f"{unit}{AMOUNTS}{form}"
 
@@ -766,7 +766,7 @@ def read_numbers(cells: Cells, name: str, role: str, otherwise: str) -> Values:
         except ColumnError as problem:
             raise InputError(f"{called} {problem}: {problem.mends[0]}") from None
         if form and bad:
-            raise InputError(f"{called} has what is no number{cells.show(bad)}: fix it")
+            raise InputError(f"{called} has something that is not a number{cells.show(bad)}: fix it")
         if form:
             column = pa.chunked_array([_of_distinct(cells, choose_number_parser(form)).values])
     if not is_number_type(column.type):
@@ -826,8 +826,8 @@ def check_alike(columns: pa.Table, name: str) -> None:
         known = first.setdefault(canonical_text(text), text)
         if known != text:
             raise InputError(
-                f"column {name!r} has {known[:40]!r} and {text[:40]!r}, which are one value and two names: "
-                f"write them alike if they mean the same, else as words, such as 'no. {known[:40]}'"
+                f"column {name!r} has {known[:40]!r} and {text[:40]!r}, which are one value written in two "
+                f"ways: write them alike if they mean the same, else as words, such as 'no. {known[:40]}'"
             )
 
 
@@ -1272,7 +1272,7 @@ def _infer_text(cells: Cells, name: str, asked: ColumnKind | None) -> Column:
             raise ColumnError(
                 f"holds numbers and in {pluralize(wrong, 'row')} something else{cells.show(bad)}",
                 "mend it",
-                "say {numeric} (what is none is a gap)",
+                "say {numeric} (anything else is a gap)",
                 CATEGORY,
             )
     if asked is ColumnKind.DATE or LOOKS_LIKE_DATE.match(known[0]):
@@ -1288,8 +1288,8 @@ def _infer_text(cells: Cells, name: str, asked: ColumnKind | None) -> Column:
             )
     if len(known) == rows and rows > 2:
         raise ColumnError(
-            f"has another text in each of its {pluralize(rows, 'row')}{cells.show(known)}, of which nothing "
-            "can be learned",
+            f"has a different text in each of its {pluralize(rows, 'row')}{cells.show(known)}, from which "
+            "nothing can be learned",
             "say {id} if it names the rows",
         )
     return Column(name, ColumnKind.CATEGORY, cells.levels)

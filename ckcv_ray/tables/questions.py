@@ -198,7 +198,7 @@ def _find_note(x: Values, column: Column, twin: str, task: Task) -> str:
     if column.kind is ColumnKind.NUMBER and _numbers_rows(x, column):
         return f"seems to number the rows: leave it out with {write_option('drop', column.name)}"
     if column.kind is ColumnKind.CATEGORY and 2 * len(np.unique(x)) > len(x):
-        return "has another text in most rows: is it a number, a date or a name in an unknown form?"
+        return "has a different text in most rows: is it a number, a date or a name in an unknown form?"
     if _gives_away(x, task.y) if task.n_classes else _follows(x, task.y):
         return AWAY
     if not column.levels or len(column.levels) > MAX_SPELLINGS:

@@ -152,7 +152,7 @@ class LinesLeftOut:
             first, end = (int(found[1]), int(found[2] or found[1])) if found else (1, 0)
             if not first <= end <= MAX_TABLE_ROWS:
                 raise InputError(
-                    f"skip_rows={quote(text)}: expected numbers of lines, counted from 1, such as 2 or "
+                    f"skip_rows={quote(text)}: expected line numbers, counted from 1, such as 2 or "
                     f"1-3,{LAST}, or {NO_MORE}"
                 )
             ranges.append((first, end))
@@ -476,7 +476,7 @@ def _decode(content: bytes, encoding: str | None, name: str) -> tuple[bytes, lis
         check_bytes(name, len(content))
     if b"\0" in content:
         raise InputError(
-            f"{name} holds zero bytes: it is no text, unless it is in UTF-16: then say --encoding "
+            f"{name} holds zero bytes: it is not text, unless it is in UTF-16: then say --encoding "
             "utf-16-le, or save it in UTF-8"
         )
     return content, []
@@ -707,10 +707,10 @@ def check_place(source: str) -> None:
         return
     if isfile(path / STUDY_FILE):
         raise InputError(
-            f"{source!r} is a run folder, and no table: name a file; ckcv status, report and verify read a "
+            f"{source!r} is a run folder, not a table: name a file; ckcv status, report and verify read a "
             "run folder, and ckcv predict reads it and then a file of rows"
         )
-    raise InputError(f"{source!r} is a folder, and no table: name a file that ends in {', '.join(SUFFIXES)}")
+    raise InputError(f"{source!r} is a folder, not a table: name a file that ends in {', '.join(SUFFIXES)}")
 
 
 def read_file(path: str | Path, reading: Reading = AS_IT_IS) -> pa.Table:

@@ -144,7 +144,7 @@ def split_names(text: str) -> list[str]:
     try:
         return next(reader([text], skipinitialspace=True)) or [""]
     except Error as error:
-        raise InputError(f"{quote(text)} is no row of names: {error}") from None
+        raise InputError(f"{quote(text)} is not a list of names: {error}") from None
 
 
 def find_groups(group: str | Sequence[str] | None, names: Sequence[str]) -> tuple[str, ...]:
@@ -166,7 +166,7 @@ def check_role(option: str, column: str, names: Sequence[str], others: Mapping[s
     check_column(column, names, f" for --{option}")
     for other, columns in others.items():
         if column in columns:
-            raise InputError(f"column {column!r} cannot be --{option} and --{other}: name another in one")
+            raise InputError(f"column {column!r} cannot be both --{option} and --{other}: change one of them")
 
 
 def _check_chosen(names: list[str], target: str, groups: Sequence[str], roles: Roles) -> None:
@@ -258,7 +258,7 @@ class Target:
     def name_classes(self, chosen: Sequence[int] | Index, counts: Index, unit: str = "row") -> str:
         """Name some classes with their ``counts`` (n_classes,); "" if there are none."""
         named = [f"{cut(repr(self.classes[i]), MAX_OF_CLASS)} ({pluralize(counts[i], unit)})" for i in chosen]
-        return ", ".join(cut_list(named, "classes more", MAX_CLASSES_NAMED))
+        return ", ".join(cut_list(named, "more classes", MAX_CLASSES_NAMED))
 
     def check(self, y: Classes, allow_singletons: bool = False) -> None:
         """Raise InputError if a class has a single row; with ``allow_singletons``, if most classes do."""
@@ -355,7 +355,7 @@ def match_labels(column: pa.ChunkedArray, name: str, classes: Sequence[Label]) -
     if found := [i for i in strange if near[i] >= 0]:
         raise InputError(
             f"column {name!r} holds {values[found[0]]!r}, which differs from the label "
-            f"{classes[near[found[0]]]!r} by case or spaces alone: write both in one way"
+            f"{classes[near[found[0]]]!r} only by case or spaces: write both in the same way"
         )
     return numbers[codes], [values[i] for i in strange]
 
@@ -506,8 +506,8 @@ def read_labels(columns: pa.Table, target: str, answer: str = "") -> pa.ChunkedA
     several = [ways for ways in counts.values() if len(ways) > 1]
     if several and not answer:
         raise InputError(
-            f"the target {target!r} has {describe_ways(several, 'label')}: say --labels join if they are "
-            "one class, --labels apart if each is one of its own, or write them alike"
+            f"the target {target!r} has {describe_ways(several, 'label')}: say --labels join if they are one "
+            "class, --labels apart if each is a class of its own, or write them alike"
         )
     if several and answer == APART:
         return cells.values
@@ -751,7 +751,7 @@ class SplitUnits(Groups):
             form, number = "number", str(TRUTH[form])
         if self.kind is ColumnKind.NUMBER and np.abs(self.values).max() >= LAST_EXACT:
             raise InputError(
-                f"column {self.column!r} has numbers of {LAST_EXACT:,.0f} and more, which are not all told "
+                f"column {self.column!r} has numbers of {LAST_EXACT:,.0f} and more, too large to be told "
                 "apart: name another column, or say --categorical"
             )
         wanted, signs, example = {
@@ -804,8 +804,8 @@ def group_numbers(cells: Cells, name: str) -> RowUnits:
     refuse_gaps(
         pc.is_null(column, nan_is_null=True).to_numpy(),
         f"column {name!r}, which names groups,",
-        "fill them (NA, null, nan and ? are such, unless --keep-values names them), with a value of its own "
-        "for each row that belongs to no other, or leave these rows out",
+        "fill them (NA, null, nan and ? count as empty, unless --keep-values names them), with a value of "
+        "its own for each row that belongs to no other, or leave these rows out",
     )
     try:
         return number_values(column)

@@ -829,7 +829,7 @@ def check_subgroups(names: Sequence[str], task: Task) -> None:
     for subgroups in map(parse_subgroup, names):
         if subgroups.column not in task.schema.names:
             raise InputError(
-                f"subgroups={cut(str(subgroups), LONGEST_OF_SUBGROUP)}: {quote(subgroups.column)} is no "
+                f"subgroups={cut(str(subgroups), LONGEST_OF_SUBGROUP)}: {quote(subgroups.column)} is not a "
                 "column that is learned from: name one that new rows have as well"
             )
         divide_rows(subgroups, task, task.X)

@@ -152,7 +152,7 @@ OF_WELL = ("specificity", 0.45, "well")
     [
         (
             [("sensitivity", 0.1, "ill")],
-            "is reached by always predicting 'ill': quote it with the recalls of",
+            "Always predicting 'ill' reaches any",
         ),
         ([("sensitivity", 0.6, "ill"), OF_WELL], "add up to 95.00 %"),
         ([("sensitivity", 0.5, "ill"), OF_WELL], ""),

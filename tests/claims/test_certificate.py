@@ -64,7 +64,7 @@ def part(name: str, **values: object) -> Callable[[dict[str, Any]], dict[str, An
         (
             "two",
             lambda _: {"criterion": "auc"},
-            "^criterion is 'auc', and from the other files follows 'error'",
+            "^criterion is 'auc', but 'error' follows from the other files",
         ),
         ("two", lambda _: {"bound_without_copies": -1.0}, "^bound_without_copies: "),
         ("two", part("constants", members=[True] * 5), "^constants is "),
@@ -139,8 +139,8 @@ def test_a_constant_winner_and_a_bound_that_is_not_below_the_baseline_are_pointe
     assert [made.is_worthless(claim) for claim in claims] == [True, False]
     for members, said in (
         ((1, None, None), []),  # by chance
-        ((1, None, 1), ["2 of 3 members of F* are right about rows of one class alone ('well': 2)"]),
-        ((1, 0, 1), ["3 of 3 members of F* are right about rows of one class alone ('ill': 1, 'well'"]),
+        ((1, None, 1), ["2 of 3 members of F* are right only about rows of one class ('well': 2)"]),
+        ((1, 0, 1), ["3 of 3 members of F* are right only about rows of one class ('ill': 1, 'well'"]),
     ):
         found = replace(made, constants={"members": members, "refit": None}).describe_constants()
         assert [one[: len(start)] for one, start in zip(found, said, strict=True)] == said

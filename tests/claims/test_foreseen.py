@@ -114,7 +114,7 @@ def test_plan_shows_rows_without_data(ckcv: Callable[..., Ran]) -> None:
 
 @pytest.mark.parametrize(
     ("counts", "held", "named", "groups"),
-    [([100, 98, 2], 100, "'c2' (2 groups", True), ([4] * 25, 50, "'c12' (4 rows), 20 classes more", False)],
+    [([100, 98, 2], 100, "'c2' (2 groups", True), ([4] * 25, 50, "'c12' (4 rows), 20 more classes", False)],
 )
 def test_a_class_that_may_have_no_row_to_learn_from_is_named_with_its_chance(counts, held, named, groups):
     (said,) = describe_rare_classes(make_table(*counts, groups=groups), held)
@@ -128,7 +128,7 @@ def test_a_class_that_may_have_no_row_to_learn_from_is_named_with_its_chance(cou
 def test_of_a_class_in_one_group_and_of_common_ones() -> None:
     for held in (0, 20):
         (said,) = describe_rare_classes(make_table(20, 19, 1, groups=True), held)
-        assert said.startswith("rare: 'c2' (1 group); where a class of one group is judged, it was not learn")
+        assert said.startswith("rare: 'c2' (1 group); if the only group of a class is judged")
         assert said.endswith(": add groups of it, or leave it out")
     assert (
         describe_rare_classes(make_table(30, 30, 5), 20) == describe_rare_classes(make_table(30, 2), 0) == []
@@ -141,7 +141,7 @@ def test_it_is_said_before_a_run_by_plan_and_by_evaluate(ckcv: Callable[..., Ran
     for command, counts, words, expected in (
         ("plan", (20, 18, 2), few, "rare: 'c2' (2 rows); with probability"),
         ("run", (20, 18, 2), ("--paper", *few), ""),
-        ("evaluate", (20, 19, 1), (), "rare: 'c2' (1 row); where a class of one row is judged"),
+        ("evaluate", (20, 19, 1), (), "rare: 'c2' (1 row); if the only row of a class is judged"),
     ):
         rows = [
             f"{i % 7},{(3 * i) % 11},{label}" for i, label in enumerate(np.repeat(["c0", "c1", "c2"], counts))

@@ -186,23 +186,23 @@ def test_what_is_no_label_counts_as_wrong_and_is_named() -> None:
     odd = np.where(np.arange(400) < 3, "unknown", PREDICTED)
     made = judge(Y, odd)
     assert made.claims[0].errors == int(np.sum(odd != Y))
-    assert "it counts as wrong: 'unknown'." in " ".join(made.summary().split())
+    assert "and so counted as wrong: 'unknown'." in " ".join(made.summary().split())
 
 
 SCORED = {"score": SCORE, "predicted": None}
 REFUSED = {
-    "'WELL', which differs from the label 'well' by case": {"predicted": np.char.upper(PREDICTED)},
+    "'WELL', which differs from the label 'well' only by case": {"predicted": np.char.upper(PREDICTED)},
     "holds probabilities such as 0.*--score predicted --cut-off 0.5": {"predicted": SCORE},
     "'predicted' has empty cells in 400 of 400 rows.*--empty-wrong": {"predicted": [None] * 400},
     "claim=auc is about scores, and there are none": {"claim": "auc"},
-    "require=ppv:0.02>=0.3 takes models, or rows that fix": SCORED | {"require": "ppv:0.02>=0.3"},
-    "or required, is of a score: name --score": {"require": "sensitivity>=0.9"},
+    "require=ppv:0.02>=0.3 needs models, or rows that fix": SCORED | {"require": "ppv:0.02>=0.3"},
+    "or required, is for scores: name --score": {"require": "sensitivity>=0.9"},
     "claim=error is about predictions": SCORED | {"claim": "error"},
     "a baseline is a number": {"baseline": 3},
-    "claim=better:svm takes models": {"claim": "error,better:svm"},
-    "counted for the error alone": {"empty_wrong": True, "claim": "recall"},
-    "name --score, and no --prediction": {"score": SCORE, "cut_off": 0.5},
-    "weights are for claim=weighted_error:4": {"weights": np.ones(400)},
+    "claim=better:svm needs models": {"claim": "error,better:svm"},
+    "can only be counted for the error": {"empty_wrong": True, "claim": "recall"},
+    "name --score, and not --prediction": {"score": SCORE, "cut_off": 0.5},
+    "weights and claim=weighted_error:4 need each other": {"weights": np.ones(400)},
     "with as many rows: .* expected length 400 but got length 1": {"score": [0.5]},
     "400 different numbers: to predict numbers, name the largest": {"y": np.arange(400.0) / 7},
 }

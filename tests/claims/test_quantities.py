@@ -155,7 +155,7 @@ class TestSensitivityRequired(OfClasses):
     units = 6
     perfect = (0, 0, 0, 0, 3, 3)
     lack = "a cut-off with sensitivity>=0.4 takes 3 "
-    refused = r"^require=sensitivity>=0.4 takes [0-9]+ held-out rows of class 1 at least"
+    refused = r"^require=sensitivity>=0.4 takes at least [0-9]+ held-out rows of class 1"
 
 
 class TestAuc(OfClasses):
@@ -205,7 +205,7 @@ class TestPpvRequired(OfClasses):
     units = 8
     perfect = (0, 0, 0, 0, 2, 2, 2, 2)
     lack = "of 2 thresholds "
-    refused = r"^require=ppv:0.5>=0.55 takes [0-9,]+ held-out rows \([0-9.]+ % of class 1\) at least"
+    refused = r"^require=ppv:0.5>=0.55 takes at least [0-9,]+ held-out rows \([0-9.]+ % of class 1\)"
 
     def add(self, held: HeldOutPredictions, rows: Sequence[Row]) -> None:
         score, y = (np.array(values) for values in zip(*((row.score, row.y) for row in rows), strict=True))
@@ -223,7 +223,7 @@ class OfAnswered(QuantityContract):
     laws = ((10, 10, 10, 30, 20, 10, 10), (20, 2, 30, 8, 10, 20, 10), (12, 18, 10, 40, 20, 0, 0))
     worse = ((0, 1), (2, 3), (4, 5))
     units = 5
-    refused = r"^answer=error<=0.5 takes [0-9,]+ held-out rows at least"
+    refused = r"^answer=error<=0.5 takes at least [0-9,]+ held-out rows"
 
     def add(self, held: HeldOutPredictions, rows: Sequence[Row]) -> None:
         confidence, wrong = np.array([(abs(row.score), row.y != row.predicted) for row in rows]).T
@@ -279,7 +279,7 @@ class TestWithin(OfNumbers):
     laws = (*OfNumbers.laws, (599, 0, 0, 401))
     units = 7
     perfect = (1, 1, 1, 1, 2, 2, 2)
-    refused = r"^claim=within:0.6 takes 41 held-out rows at least"
+    refused = r"^claim=within:0.6 takes at least 41 held-out rows"
 
 
 class TestWeightedError(OfClasses):
@@ -337,7 +337,7 @@ TASKS = {
 CHOOSING = VALUE, {"require": "sensitivity>=0.8"}, {"answer": "error<=0.1"}
 CENTROID = NearestCentroid()
 REFUSED: list[tuple[Any, ...]] = [
-    ({"require": "sensitivity>=0.99"}, r"^require=sensitivity>=0.99 takes 368 held-out rows of class "),
+    ({"require": "sensitivity>=0.99"}, r"^require=sensitivity>=0.99 takes at least 368 held-out rows of "),
     ({"require": "net_benefit:0.02:0.1>=0.3"}, "is not known here: choose from npv, ppv, sensitivity"),
     ({"require": "sensitivity"}, "lacks its value: .* as 'sensitivity>=0.9', or write sensitivity:0.9"),
     ({"require": "sensitivity<=0.9"}, "is at least a value: write sensitivity>=0.9"),
@@ -345,14 +345,14 @@ REFUSED: list[tuple[Any, ...]] = [
     ({"claim": "recall,sensitivity"}, "leave out recall or claim=sensitivity"),
     ({"claim": "sensitivity", "positive": ("sick",)}, "is not a label of the target"),
     ({"claim": "ppv"}, "^claim='ppv' takes a prevalence: write ppv:0.02"),
-    ({"claim": "npv:0"}, "^claim=npv:0: '0' is no number between 0 and 1: write npv:0.02"),
+    ({"claim": "npv:0"}, "^claim=npv:0: '0' is not a number between 0 and 1: write npv:0.02"),
     ({"accept": "auc>=0.9"}, "^accept=auc>=0.9 is about what is not claimed: add auc to the claims"),
     (VALUE | {"answer": "error<=0.1"}, "leave one of them out"),
     ({"claim": "answered_error"}, "nothing says which are: add answer=error<=0.05"),
     ({"accept": "answered_share>=0.5"}, "is about what is not claimed: add answer=error<=0.05"),
     ({"certify": "paper", "holdout_share": 0.3}, "^holdout_share=0.3 requires certify holdout, not paper"),
     ({"holdout_share": "a third"}, "expected a share such as 0.33, or auto"),
-    ({"positive": "ill"}, "'ill', which is no label of the target: the labels are '0', '1'"),
+    ({"positive": "ill"}, "'ill', not a label of the target: the labels are '0', '1'"),
     ({"positive": "1"}, "^positive='1' is for two classes, and the target 'y' has 3 classes", "three"),
     ({"holdout_bound": "stevens"}, "^holdout_bound=stevens counts rows as independent", "groups"),
     *((option, r"counts rows( of a class)? as independent", "groups") for option in CHOOSING),
@@ -360,7 +360,7 @@ REFUSED: list[tuple[Any, ...]] = [
     *((option, "needs scores that order the rows", "two", CENTROID) for option in CHOOSING[1:]),
     ({"claim": "better:linear"}, "with linear, and the learners of the study are linear: name"),
     (BETTER | {"claim": "better:svm", "search": "budget"}, "a search within a budget may leave open: choose"),
-    ({"claim": "weighted_error:3"}, "is of rows that have weights: name their column with --weight"),
+    ({"claim": "weighted_error:3"}, "is about rows that have weights: name their column with --weight"),
     ({"claim": "weighted_error:2"}, "no weight is above 2, and .weight. has one of 3: state", "weights"),
     ({"claim": "weighted_error:3"}, "counts rows as independent, which rows of", "weighted groups"),
 ]

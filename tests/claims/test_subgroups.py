@@ -98,7 +98,7 @@ def test_subgroups_that_are_all_small_claim_nothing() -> None:
 @pytest.mark.parametrize(
     ("named", "said", "task"),
     [
-        ("y", "'y' is no column that is learned from", PATIENTS),
+        ("y", "'y' is not a column that is learned from", PATIENTS),
         ("ward:2", "'ward' has 3 categories: name the column alone", PATIENTS),
         ("stage:5", "5 bins of 'stage' would have equal edges", PATIENTS),
         ("age:21", "is above 20, the maximum", PATIENTS),

@@ -210,7 +210,7 @@ def test_nothing_is_quoted_flagged_or_answered_where_nothing_is_proven():
     result = run(HALF.replace(claim="sensitivity"), NOISE)
     missed = replace(result.certificate.first, bound=1.0)  # every positive, so that at least 0 is proven
     none = replace(result, certificate=replace(result.certificate, claims=(missed,)))
-    assert "is proven to be at least 0.00 %, which is nothing." in " ".join(none.summary().split())
+    assert "is proven to be at least 0.00 %, which says nothing." in " ".join(none.summary().split())
 
 
 def test_the_rules_own_cut_off_is_not_what_is_claimed_nor_can_the_chosen_one_be_exported(tmp_path):

@@ -41,7 +41,7 @@ def test_a_file_of_skops_predicts_what_the_model_predicts(ckcv: Command, cases: 
         file = cases / f"{by.replace(':', '')}.skops"
         code, shown, messages = ckcv("export", "held", "--out", file, *words)
         assert (code, shown) == (0, "")
-        assert "as the model: 100.00 % of 10,000 rows" in messages
+        assert "agrees with the model on 100.00 % of 10,000 rows" in messages
         assert "columns, in this order: age, dose\nclasses: 0 = ill, 1 = well\n" in messages
         estimator = skops.io.load(file, trusted=skops.io.get_untrusted_types(file=file))
         expected = result.rule(by).predict(result.models, X).label  # of rows that neither has seen
@@ -65,6 +65,6 @@ def test_a_file_that_predicts_otherwise_is_not_written(
 ) -> None:
     wrong = DummyClassifier(strategy="constant", constant=2).fit(np.zeros((1, 2)), [2])
     monkeypatch.setattr(exporting, "convert_model", lambda model: wrong)
-    with pytest.raises(RunError, match=r"not written: the file predicts as the model for 0.00 % of the rows"):
+    with pytest.raises(RunError, match=r"not written: the file agrees with the model on only 0.00 %"):
         exporting.export(load(finished("held")), tmp_path / "x")
     assert not (tmp_path / "x").exists()

@@ -153,7 +153,7 @@ def test_labels_are_matched_by_their_text_and_numbers_by_value(text, classes, fo
 
 
 def test_labels_that_do_not_match_are_refused():
-    with pytest.raises(InputError, match=r"w names '1', which is no label .* are 'False', 'True'"):
+    with pytest.raises(InputError, match=r"w names '1', not a label .* are 'False', 'True'"):
         of_classes("w", "1=2", (False, True))
     with pytest.raises(InputError, match="names a label of the target twice"):
         of_classes("w", "1=2,1.0=2", (0, 1))

@@ -158,7 +158,7 @@ def score(learner="svm", y=LABELS, **options):
 REFUSED = [
     # choices
     (choose(()), "learners is empty"),
-    (choose((SVM,)), "learners: there is a single one: give it itself"),
+    (choose((SVM,)), "learners: there is only one: give it directly"),
     (choose((SVM, "centroid")), "learners: 'centroid' is not a single learner"),
     (choose((SVM, GaussianSVM())), "svm is named twice: leave one out, or give each a label"),
     (choose((SVM, CENTROID), ("a",)), "labels: got 1 for 2 learners"),

@@ -169,7 +169,7 @@ def test_what_was_asked_and_is_proven_decides_the_headline() -> None:
     assert result.proven >= result.certificate.baseline.error
     sections = facts(result)
     verdict = find(sections, "verdict").text
-    assert verdict.startswith("The error cannot be quoted; proven are: sensitivity (recall of 'sick')")
+    assert verdict.startswith("The error cannot be quoted; what is proven: sensitivity (recall of 'sick')")
     assert any("not to be quoted alone" in fact.text for fact in list_told(sections) if fact.name == CAUTION)
     assert "the sensitivity" in find(sections, "claim").text
     assert "ckcv predict" in result.summary(folder="runs/a")

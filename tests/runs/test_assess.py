@@ -387,7 +387,7 @@ def no(message, base=None, **options):
 REFUSED = [
     no("measure=''|measure is empty", measure=""),
     no("needs probabilities, and learner svm gives none", measure="log_loss"),
-    no("a function of yours is a loss", measure=[accuracy_score]),
+    no("your function is taken as a loss", measure=[accuracy_score]),
     no("measure=", measure=[lambda y, p: 0.0]),
     no("measure=surprise needs probabilities, and learner svm gives none", measure=surprise),
     no("measure=surprise has a parameter probability, of classes, and the", OF_NUMBERS, measure=surprise),
@@ -401,7 +401,7 @@ REFUSED = [
     no("keeps groups whole in kfold and repeated_kfold, not in subsampling", STRATIFIED,
        resampling="subsampling:5:0.3", groups=THREES),
     # estimates that need means over rows
-    no("means over rows, and auc is none: choose from zero", PLUS, measure="auc"),
+    no("means over rows, and auc is not: choose from zero", PLUS, measure="auc"),
     # intervals
     no("measure zero_one, accuracy, not for .* and auc", EXACT, measure="auc"),
     no("rows of a group are not", EXACT, groups=PAIRS),

@@ -123,7 +123,7 @@ def test_a_folder_that_cannot_be_read_is_passed_over_and_named(tmp_path: Path) -
     result = run(tmp_path / "last", HELD.replace(seed=3))
     assert [name for name, _, _ in find(result)] == ["first"]
     assert set(result.execution["before"]["passed_over"]) == {"spoilt"}
-    assert "not known is whether these rows were judged there" in say(result)
+    assert "it is not known whether these rows were judged there" in say(result)
     assert "'spoilt' (" in say(result)
 
 
@@ -136,7 +136,7 @@ def test_a_large_folder_is_passed_over_and_the_oldest_are_counted(
     monkeypatch.setattr(running, "MAX_LOOKED_AT", 2)
     result = run(tmp_path / "last", HELD.replace(seed=9))
     assert {name for name, _, _ in find(result)} == {"run-0", "run-1"}
-    assert "unread 2 older runs: not known is whether these rows were judged there" in say(result)
+    assert "unread 2 older runs: it is not known whether these rows were judged there" in say(result)
     monkeypatch.setattr(running, "MAX_ROWS_THERE", 79)
     found = running.find_before(Problem.of(HELD, TASK), str(tmp_path / "new"))
     assert found["passed_over"]["last"] == "it has 80 rows, and at most 79 are looked at"

@@ -104,7 +104,7 @@ def test_what_is_not_yet_proven_says_how_many_rows_it_would_take(runs: Runs) -> 
     other = np.where(np.arange(60) % 15 == 0, np.where(same == "ill", "well", "ill"), same)  # four others
     found = compare(new, judged.append_column("other", pa.array(other)), predictions="other")
     assert (found.answer, sum(found.counts)) == (OPEN, 4)
-    assert f"about {found.expected:,} new rows, none of these but like them, are expected" in found.state()
+    assert f"about {found.expected:,} new rows, like these but none of them, are expected" in found.state()
     forget(new)
     never = compare(new, judged.append_column("same", pa.array(same)), predictions="same")
     assert never.expected is None
@@ -182,7 +182,7 @@ def test_a_second_use_of_some_rows_takes_a_number_of_uses_that_was_named(runs: R
     }[share]
     compare(runs("new"), first, runs("old"))
     for question in (Question(uses=4), Question()):
-        with pytest.raises(InputError, match=r"some of these rows.* shared among 1 use, of which 1 counted"):
+        with pytest.raises(InputError, match=r"some of these rows.* shared among 1 use, 1 of them counted"):
             compare(runs("new"), second, runs("old"), question=question)
 
 
@@ -209,7 +209,7 @@ def test_delta_is_shared_among_uses_and_refused_beyond(runs: Runs) -> None:
     assert compare(new, JUDGED, runs("scored"), question=shared).counted.number == 2
     assert compare(new, JUDGED, runs("old"), question=shared).counted.repeated
     for question in (shared, Question(), Question(uses=3), Question(uses=2, delta=0.1)):
-        with pytest.raises(InputError, match=r"with delta=0\.05 shared among 2 uses, of which 2 counted"):
+        with pytest.raises(InputError, match=r"with delta=0\.05 shared among 2 uses, 2 of them counted"):
             compare(new, JUDGED, predictions="physician", question=question)
 
 
@@ -270,7 +270,7 @@ def test_what_does_not_suit_is_refused_in_a_sentence(runs: Runs) -> None:
     new, old = runs("new"), runs("old")
     cases: list[tuple[dict[str, Any], str]] = [
         ({}, "either the folder of another run, or predictions=COLUMN"),
-        ({"reference": runs("of numbers")}, "predicts numbers: what is compared are classes"),
+        ({"reference": runs("of numbers")}, "predicts numbers: only classes are compared"),
         ({"reference": runs("another target")}, "compare runs that predict the same column"),
         ({"reference": runs("grouped")}, "made with groups .*say which of the judged rows belong together"),
         ({"reference": old, "ledger": old / "ledger.json"}, "is in a run folder"),

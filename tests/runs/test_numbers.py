@@ -136,7 +136,7 @@ def test_an_interval_is_as_wide_as_its_claim_says(finished):
 def test_what_is_for_classes_refuses_a_run_of_numbers(finished, tmp_path):
     folder = finished("holdout of numbers")
     table = pa.table({f"x{i}": X[:, i] for i in range(3)} | {"target": Y})
-    with pytest.raises(InputError, match="what is watched are errors of classes"):
+    with pytest.raises(InputError, match="only errors of classes are watched"):
         watch(folder, table)
     with pytest.raises(InputError, match="these forms are about classifiers"):
         fill_form(folder, "model-card", tmp_path / "card.md")

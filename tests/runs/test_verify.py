@@ -228,14 +228,14 @@ FORGED = "fitted again, its content differs"
 CASES = {
     # cells of what is derived
     "a row left out": Case(
-        "held", lambda out: rewrite(out, JUDGED_ROWS, lambda t: t.slice(1)), DIFFERS, "made again it has"
+        "held", lambda out: rewrite(out, JUDGED_ROWS, lambda t: t.slice(1)), DIFFERS, "recomputed it has"
     ),
     "a better bound": Case("paper", every(CANDIDATES, "l_ms", lambda x: x / 2), DIFFERS, "l_ms."),
     "a claim": Case(
         "held",
         lambda out: rewrite_json(out, CERTIFICATE, lambda c: c["claims"][0].update(bound=0.01) or c),
         DIFFERS,
-        f"{CERTIFICATE}: claims.0.bound is 0.01, made again it is",
+        f"{CERTIFICATE}: claims.0.bound is 0.01, recomputed it is",
     ),
     "a digest": Case("held", written(CERTIFICATE, digests__data="0" * 64), DIFFERS, "digests.data"),
     "a figure": Case("folds", written(SUMMARY, run_id="0" * 12), DIFFERS, f"{SUMMARY}: run_id"),
@@ -390,7 +390,7 @@ def test_a_model_that_raises_is_a_difference(finished: Finished, tmp_path: Path)
     folder.write_end(folder.execution(), results)
     folder.release()
     found = " ".join(verify(out).differences)
-    assert "judged rows and certificate cannot be made again: " in found
+    assert "judged rows and certificate cannot be recomputed: " in found
     assert "model of split 0: it cannot predict the rows of the table" in found
 
 

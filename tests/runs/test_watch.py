@@ -181,7 +181,7 @@ def with_cells(column: str, *cells: object) -> pa.Table:
 
 
 REFUSED = {
-    "twice": (pa.concat_tables([rows(3, 0.0), rows(1, 0.0)]), "the row 'p0' stands twice: .* counts once"),
+    "twice": (pa.concat_tables([rows(3, 0.0), rows(1, 0.0)]), "the row 'p0' appears twice: .* counts once"),
     "no name": (with_cells("id", "a", None), "column 'id' has no name .* row 2"),
     "no prediction": (
         with_cells("prediction", LABELS[0], None),
@@ -210,7 +210,7 @@ def test_rows_that_cannot_be_counted_are_refused_and_nothing_is_written(runs: Ru
 def test_a_row_counts_once_and_what_is_watched_is_fixed_with_the_first_rows(runs: Runs) -> None:
     run = runs("live members")
     found = watch(run, rows(5, 0.0), by="vote", delta=0.01)
-    with pytest.raises(InputError, match="the row 'p2' stands twice"):
+    with pytest.raises(InputError, match="the row 'p2' appears twice"):
         watch(run, rows(2, 0.0, first=2))
     assert (found.delta, found.by) == (0.01, "the majority vote of F*")
     assert watch(run).by == found.by
@@ -316,7 +316,7 @@ DAMAGED = {
     "a row removed": (edit(lambda lines: [*lines[:3], *lines[4:]]), "line 4 does not continue"),
     "half a line": (edit(lambda lines: [*lines, '{"id": "p9'], ""), "its last line is not complete"),
     "delta": (put(0, delta=1.5), "delta: Input should be less than 1"),
-    "twice": (put(2, id="p0"), "the row 'p0' stands twice"),
+    "twice": (put(2, id="p0"), "the row 'p0' appears twice"),
     "order": (put(1, batch=3), "its batches are out of order"),
 }
 

@@ -201,7 +201,7 @@ def test_a_second_creator_of_a_batch_or_a_use_is_refused(files: Files) -> None:
     assert read_stream(files, STREAM) == second
     assert [row.id for row in second.rows] == ["a", "c"]
     for known, rows in ((empty, batches[1]), (first, [replace(again, id="d")])):
-        with pytest.raises(StoreError, match="is another writer's, who was faster"):
+        with pytest.raises(StoreError, match="was just written by somebody else"):
             write_stream(files, STREAM, known, rows)
     assert read_stream(files, STREAM) == second
     nothing = np.empty(0, np.uint64)

@@ -245,7 +245,7 @@ def test_a_class_that_is_held_out_whole_is_never_predicted_and_a_caution(learner
     wrong = result.predict(task.X, by="refit") != y
     assert wrong[held].all()
     assert result.certificate.first.errors == np.sum(wrong[Problem.of(study, other).held])
-    said = f"All rows held out, so never predicted, and all count as wrong: {classes - 1} (2 rows)."
+    said = f"Never predicted, with all rows held out, so that all count as wrong: {classes - 1} (2 rows)."
     assert said in unwrap(result.summary())
     assert verify(tmp_path / "run").ok
     for asked in ({"claim": "refit,recall"}, {"claim": "auc"}):
@@ -307,7 +307,7 @@ REFUSED_OF_NUMBERS = [
     plain("choose one of numbers, such as ridge", learner="forest"),
     plain("criterion=clipped is for numbers, and", OF_TWO, learner="forest"),
     plain("claim=within:0.5 is for numbers, and", OF_TWO, **USUAL_OF_CLASSES, claim="within:0.5"),
-    *(plain("is not allowed: name the error from which on", clip=clip) for clip in (0, np.nan)),
+    *(plain("is not allowed: name the error from which a", clip=clip) for clip in (0, np.nan)),
     held("claim=within:0.5 counts rows as independent", GROUPED, claim="refit,within:0.5"),
     held("subgroups=x0 counts rows of a subgroup as", GROUPED, subgroups="x0"),
     held("claim=vote is for classes, and the target 'y' has numbers: leave it out", claim="vote"),
@@ -316,7 +316,7 @@ REFUSED_OF_NUMBERS = [
     held("holdout_bound=stevens is for classes", holdout_bound="stevens"),
     *(held("write within:0.9", claim=f"within{share}") for share in ("", ":1", ":x")),
     accepts("the clip is an option of its own: write clipped<=2", "clipped:5<=2"),
-    accepts("accept=clipped<=0: '0' is no positive number: write clipped<=20", "clipped<=0"),
+    accepts("accept=clipped<=0: '0' is not a positive number: write clipped<=20", "clipped<=0"),
     accepts("is that it is at most a value: write within:0.9<=3", "within:0.9>=3"),
     accepts("is about what is not claimed: add refit", "clipped<=3", claim="within:0.9"),
     accepts("mean is not known here: choose from error, answered_error, answered", "mean<=3"),

@@ -45,7 +45,7 @@ N = 24
 NAN, DAY = np.nan, 86_400_000
 CATEGORICAL, NUMERIC, DATE = (DeclaredTypes(**{kind: ("x",)}) for kind in ("categorical", "numeric", "date"))
 COMMAS, POINTS = DeclaredTypes(thousands=","), DeclaredTypes(thousands=".")
-EITHER = "whose ',' may be that of decimals or of thousands: say --thousands ,"
+EITHER = "whose ',' may mark decimals or thousands: say --thousands ,"
 PLAIN = ("3", "4")
 TIMES = ("2026-01-01 10:00", "2026-02-01 11:00")
 NAME = "the patient's, first"  # which is quoted after an option
@@ -87,9 +87,9 @@ CASES = {
     # amounts
     **{name: Case(cells, [-1234.5, -12.25, -7000] if name[0] in "-(" else [1234.5, 12.25, 7000])
        for name, cells in AMOUNTS.items()},
-    "several units": Case(["$5", "7 €", "$9"], "units or ways, such as '$5' and '7 €'"),
+    "several units": Case(["$5", "7 €", "$9"], "units or forms, such as '$5' and '7 €'"),
     "several ways": Case(["$1.234,50", "$1,234.50", "$7,000.25"], "as '$1,234.50' and '$1.234,50': write"),
-    "odd ways": Case(["$0,123,456", "$1,234,5"], "ways, such as '$0,123,456' and '$1,234,5': write all"),
+    "odd ways": Case(["$0,123,456", "$1,234,5"], "forms, such as '$0,123,456' and '$1,234,5': write all"),
     # numbers and times as other programs write them
     **{cells[0]: Case(cells, f"numbers or times, such as {cells[0]!r} in row 1: write") for cells in (
         ["0.126D+00", "0.5D+01"], ["0.25D-3", "7", "0.5"], ["'12", "'13", "'15.5"],
@@ -223,7 +223,7 @@ def test_a_kept_word_among_numbers_is_asked_about(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="'x' holds numbers and in 1 row something else, such as 'NA' in"):
         read_task(tmp_path / "t.csv", asked=NAMIBIA)
     for asked in (NAMIBIA, NAMIBIA._replace(drop_unlabelled=True)):
-        with pytest.raises(InputError, match="the target 'x' has what is no number, such as 'NA' in row 4"):
+        with pytest.raises(InputError, match="'x' has something that is not a number, such as 'NA' in"):
             Task.from_table(read_file(tmp_path / "t.csv"), Roles("x", numbers=True), asked)
 
 

@@ -168,7 +168,7 @@ def test_the_digest_is_of_what_is_written_and_not_of_how(suffix: str, separator:
 
 def test_a_run_folder_is_no_table(tmp_path: Path) -> None:
     (tmp_path / STUDY).write_text("{}")
-    with pytest.raises(InputError, match=r"is a run folder, and no table: .*ckcv predict"):
+    with pytest.raises(InputError, match=r"is a run folder, not a table: .*ckcv predict"):
         read(tmp_path)
 
 
@@ -213,7 +213,7 @@ def test_lines_that_are_not_there_are_refused(tmp_path):
         with pytest.raises(InputError, match="mpty"):
             read(path, Reading(skip_rows="1-9"))
     for skip in ("0", "3-2", "first"):
-        with pytest.raises(InputError, match="expected numbers of lines, counted from 1"):
+        with pytest.raises(InputError, match="expected line numbers, counted from 1"):
             read(path, Reading(skip_rows=skip))
 
 

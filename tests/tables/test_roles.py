@@ -278,16 +278,16 @@ NO_WEIGHTS = [
     ([*WEIGHTS[1:], np.inf], "has inf in row 24"),
     ([1e-200, *WEIGHTS[1:]], "from 1e-150 to 1e"),
     ([None, None, *WEIGHTS[2:]], "has empty cells in 2 of 24 rows, the first in row 1"),
-    ([*map(str, WEIGHTS[1:]), "much"], "has what is no number, such as 'much' in row 24"),
-    (["1,250"] * 24, "may be that of decimals or of thousands: say --thousands ,"),
+    ([*map(str, WEIGHTS[1:]), "much"], "has something that is not a number, such as 'much' in row 24"),
+    (["1,250"] * 24, "may mark decimals or thousands: say --thousands ,"),
 ]
 NO_ROLES: list[tuple[dict[str, object], str]] = [
     ({"group": 3}, "group=3 is not the name of a column"),
     ({"group": "center,who"}, "there is no column 'who' for --group"),
     ({"group": []}, "group is empty"),
     ({"group": ["center", "b"]}, "a column is named 'center,b', as the groups by these .*: rename it"),
-    ({"weight": "w", "features": ["a", "w"]}, "'w' cannot be --weight and --features"),
-    ({"weight": "g", "group": "g"}, "'g' cannot be --weight and --group"),
+    ({"weight": "w", "features": ["a", "w"]}, "'w' cannot be both --weight and --features"),
+    ({"weight": "g", "group": "g"}, "'g' cannot be both --weight and --group"),
 ]
 REFUSED = [
     *(({"g": values}, {"group": "g"}, said) for values, said in NO_GROUPS),

@@ -135,9 +135,9 @@ class Bootstrap632(Bootstrap):
     name: ClassVar[str] = "bootstrap632"
     undrawn: ClassVar[str] = base.FITTED_ON
     note: ClassVar[str] = (
-        "The mean is the .632 estimate: 0.632 of the mean over draws on the rows not drawn, and 0.368 of the "
-        "score of the model of all rows on these rows (the last split). It has no standard error, and is too "
-        "good for learners that fit their rows closely."
+        "The mean is the .632 estimate: 0.632 of the mean over draws on the rows not drawn, and 0.368 of "
+        "the score of the model of all rows on these rows (the last split). It has no standard error, and "
+        "is optimistic for learners that fit their rows closely."
     )
 
     def count_splits(self, n: int) -> int:
@@ -213,7 +213,7 @@ class OptimismBootstrap(Bootstrap):
     note: ClassVar[str] = (
         "The mean is the score of the model of all rows on these rows (the last split), corrected by the "
         "optimism: what models of bootstrap draws score on the rows drawn, less what they score on all rows, "
-        "on average. It has no standard error, and is too good for learners that fit their rows closely."
+        "on average. It has no standard error, and is optimistic for learners that fit their rows closely."
     )
 
     def count_splits(self, n: int) -> int:

@@ -157,7 +157,7 @@ def read_gap(name: str, value: object) -> float | str:
     with suppress(ValueError):
         value = float(value) if isinstance(value, str) else value
     if not 0 <= (gap := number(name, value)) < inf:
-        raise InputError(f"{name}={value}: expected a number from 0 on, or a time such as 30d or 12h")
+        raise InputError(f"{name}={value}: expected a number of 0 or more, or a time such as 30d or 12h")
     return int(gap) if gap.is_integer() else gap
 
 
@@ -272,7 +272,7 @@ def _check_drawn(name: str, part: Any) -> Resampling:
     drawn = part if isinstance(part, Resampling) and not (part.selects or part.names_rows) else None
     if drawn is None or drawn.inner is not None or drawn.combined or drawn.column is not None:
         raise InputError(
-            "a nested resampling is made of two that are drawn and take means over splits, such as kfold:5, "
+            "a nested resampling combines two that are drawn and take means over splits, such as kfold:5, "
             f"not {part!r:.60}"
         )
     return drawn

@@ -202,7 +202,7 @@ def _describe_columns(label: str, columns: Any) -> Any:
     if all(isinstance(column, bool | int | str | None) for column in each):
         return each if isinstance(listed, list | tuple) else listed
     raise InputError(
-        f"{label}={quote(columns)} are no columns: expected numbers or names of them, or a list of the kinds "
+        f"{label}={quote(columns)} are not columns: expected their numbers or names, or a list of the kinds "
         f"{', '.join(ColumnKind)}"
     )
 

@@ -166,7 +166,7 @@ HELD_BY_NONE: dict[str, tuple[Any, str]] = {
     ),
     "something without end": (nested(100), "nested too deeply"),
     **{
-        f"columns {columns}": (with_columns(columns), "are no columns")
+        f"columns {columns}": (with_columns(columns), "are not columns")
         for columns in (
             *([[0]], [0.5], {"pattern": "a"}, slice(0, 3)),
             *({"kinds": kinds} for kinds in ("number", ["text"], [["number"]], [1], None)),
