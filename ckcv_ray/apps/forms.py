@@ -88,8 +88,8 @@ class FilledForm(NamedTuple):
         """How many items are filled, as a sentence."""
         every, left = pluralize(len(self.sections), "item"), len(self.open_numbers)
         return (
-            f"{every}: {len(self.sections) - left} filled; {self.partly} filled in part by the run, and "
-            f"{left - self.partly} not, which a person has to fill."
+            f"{every}: {len(self.sections) - left} filled; {left} left to a person, {self.partly} of them "
+            "filled in part by the run."
         )
 
 

@@ -70,8 +70,8 @@ class Better(Quantity):
 
     name = "better"
     phrase = "share of wins against {0}"
-    measured_as = "{rate} won ({part:,} of {rows:,} {on} that one alone has right)"
-    counted = "judged rows that one of the two alone has right"
+    measured_as = "{rate} won ({part:,} of {rows:,} {on} that only one gets right)"
+    counted = "judged rows that only one of the two gets right"
     rows_alone = ""
     is_binomial = True
     usual = (float(np.nextafter(0.5, 0)),)

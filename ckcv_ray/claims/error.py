@@ -255,7 +255,7 @@ def describe_weights(problem: Problem) -> str:
     if not problem.certification.weighs_rows:
         return problem.all_rows.weighting.describe()
     return (
-        f"Rows are weighted by {problem.task.weighting.column!r} in fits and in the weighted error alone, "
-        "which holds if weights are known, and not estimated from the rows held out; all else is of "
+        f"Rows are weighted by {problem.task.weighting.column!r} only in fits and in the weighted error, "
+        "which holds if weights are known, and not estimated from the rows held out; all else is about "
         "unweighted rows."
     )

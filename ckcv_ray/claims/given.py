@@ -72,8 +72,8 @@ class GivenPredictions(HeldOutPredictions):
         check_subgroups(certification.subgroups, task)
         if (divided := made.list_quantiles()) and made.problem.has_losses:
             raise InputError(
-                f"subgroups={divided[0]} are by quantiles of these rows, and losses are bounded in groups "
-                f"alone that were named beforehand: name edges, such as {divided[0]}:40,65"
+                f"subgroups={divided[0]} are by quantiles of these rows, and losses are bounded only in "
+                f"groups that were named beforehand: name edges, such as {divided[0]}:40,65"
             )
         return made
 

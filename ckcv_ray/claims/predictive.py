@@ -315,7 +315,7 @@ class NetBenefit(Predictive):
     Vickers and Elkin, Medical Decision Making 26, 2006.
     """
 
-    worth: float = argument(SHARE, "0.1", "the probability from which on a row is worth flagging")
+    worth: float = argument(SHARE, "0.1", "the probability from which a row is worth flagging")
 
     name = "net_benefit"
     phrase = "net benefit at a prevalence of {0} (a row is worth flagging from {1} on)"

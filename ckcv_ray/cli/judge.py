@@ -51,7 +51,7 @@ def ask(
     claim: str = make_option(
         "What is claimed; several as a,b share delta: error, sensitivity, specificity, recall, auc, ppv (of "
         "this source, or ppv:0.02 at a prevalence), npv:0.02; for numbers within:0.9.",
-        "the error, or the auc of scores alone",
+        "the error; for scores alone, the auc",
         value="",
     ),
     cut_off: float | None = make_option("Score from which a row counts as positive, fixed beforehand."),

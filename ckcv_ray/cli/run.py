@@ -243,7 +243,7 @@ def _describe_try(scored: Scored, late: list[str], problem: Problem) -> tuple[di
         if ranked[0][1].mean >= constant or (claim.gate is not None and not claim.gate.passed):
             sentence = "nothing can be quoted, since it is not proven better than a constant"
         expected.append(f"{sentence} ({format_level(claim.delta)}), {seen}")
-    unknown = "not said: a try counts wrong rows, and the study claims nothing of them"
+    unknown = "unknown: a try counts wrong rows, and the study claims nothing about them"
     values = {"late": late, "constant": constant, "expected": [c.to_json() for c in claims]}
     return scored.to_json() | values, [
         f"tried          {scored.task.n:,} of {pluralize(problem.task.n, 'row')} to learn from, in {splits}",

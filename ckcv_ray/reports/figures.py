@@ -454,7 +454,7 @@ def _draw_roc(result: Result, judged: Judged) -> Picture:
         f"{' Curves are of single models, whose scores are on different scales.' if several else ''}"
     )
     if found.left_out:
-        caption += f" {pluralize(found.left_out, 'model')} judged rows of one class alone."
+        caption += f" {pluralize(found.left_out, 'model')} judged rows of only one class."
     heads = ("false positive rate", "true positive rate")
     x, y = (Scale(f"{head}, in %", -2, 102) for head in heads)
     rows = [format_row(rate, float(np.interp(rate, GRID, mean))) for rate in LISTED_RATES]
@@ -489,7 +489,7 @@ def _draw_net_benefit(result: Result, judged: Judged) -> Picture:
         of_proven = "The points are proven, and a line leads from each to what was measured there."
     caption = (
         f"Net benefit where {format_percent(found.prevalence)} are positive, in percent of all rows, by the "
-        "probability from which on a row is worth flagging. All curves are measured. "
+        "probability from which a row is worth flagging. All curves are measured. "
         f"{ABOUT_CUT_OFF[found.cut_off]}{of_proven}"
     )
     parts = [
@@ -656,7 +656,7 @@ class Plots(NamedTuple):
         return _plot(axes, _draw_calibration(self.result, judge_rows(self.result)))
 
     def decision_curve(self, axes: "Axes | None" = None) -> "Axes":
-        """Draw net benefits over the probability from which on a row is worth flagging, and what is proven.
+        """Draw net benefits over the probability from which a row is worth flagging, and what is proven.
 
         Curves are measured on the rows that the first claim counts; points are proven, if the study claims
         net benefits such as ``net_benefit:0.02:0.1``.

@@ -227,7 +227,7 @@ def read_judged(result: Scored, held_out: pa.Table) -> Judged | None:
     if outputs.label is not None:
         label = np.concatenate([outputs.label, truth])
         if label.min(initial=0) < -1 or label.max(initial=0) >= task.n_classes:
-            raise StoreError(f"the stored predictions name what is no class of the table: see {SEE}")
+            raise StoreError(f"the stored predictions name classes that the table does not have: see {SEE}")
     probability = outputs.probability
     return Judged(
         truth,

@@ -383,7 +383,7 @@ BEYOND_SHARE, BEYOND_LAST = 3.0, 1.5  # how far the curves go: times the prevale
 
 
 def trace_net_benefit(result: Result, judged: Judged) -> DecisionCurve | None:
-    """Return net benefits against the probability from which on a row is worth flagging.
+    """Return net benefits against the probability from which a row is worth flagging.
 
     Whoever flags rows from a probability w on counts a wrongly flagged row as w / (1 - w) of a rightly
     flagged one. The curves are measured, at one stated share of the positive class; what the study proves of

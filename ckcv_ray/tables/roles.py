@@ -859,7 +859,7 @@ class Weighting:
         """Say what the weights are used for; "" if all rows weigh the same."""
         if self.column is None:
             return ""
-        return f"Rows are weighted by {self.column!r} in fits alone: measures and claims are unweighted."
+        return f"Rows are weighted by {self.column!r} only in fits: measures and claims are unweighted."
 
 
 UNWEIGHTED = Weighting()

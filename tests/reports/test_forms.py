@@ -88,7 +88,7 @@ def test_answers_are_shown_and_close_items(filled: forms.FilledForm) -> None:
     assert "&lt;b&gt;\\x1b[2J" in page
     assert "\\<b\\>\\\\x1b\\[2J" in markdown
     untold = forms.fill_items(filled.form, "a run", [], {})
-    assert "; 0 filled in part by the run" in untold.counts
+    assert ", 0 of them filled in part by the run" in untold.counts
     assert "\n\n* the run says nothing about this\n" in forms.render_form(untold, ".md").decode()
 
 

@@ -126,7 +126,7 @@ def test_stored_predictions_of_numbers_are_drawn_and_of_no_class_are_refused(tmp
     table = read_table(files, HELD_OUT, result.run_id, list_held_out_columns(result.problem))
     number = table.schema.get_field_index("prediction")
     forged = table.set_column(number, table.schema.field(number), pa.array([7] * len(table), pa.int32()))
-    with pytest.raises(StoreError, match="no class of the table"):
+    with pytest.raises(StoreError, match="classes that the table does not have"):
         read_judged(result, forged)
 
 

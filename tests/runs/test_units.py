@@ -38,7 +38,7 @@ def test_a_mean_error_is_that_of_the_groups() -> None:
 ROWS = blobs(60, shift=0.7)
 WEIGHTS = np.random.default_rng(0).uniform(0.2, 5.0, 60)
 LINEAR: dict[str, Any] = {"learner": "linear", "param": {"C": (0.1, 10.0)}, "k": (3, 4), "n_splits": 3}
-SENTENCE = "Rows are weighted by 'weight' in fits alone: measures and claims are unweighted."
+SENTENCE = "Rows are weighted by 'weight' only in fits: measures and claims are unweighted."
 
 
 @pytest.mark.parametrize("certify", ["paper", "holdout"])

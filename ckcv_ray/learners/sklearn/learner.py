@@ -237,8 +237,8 @@ WEIGHTS_BY_POSITION = ("HistGradientBoostingClassifier",)  # among classes that 
 NONE, STANDARD = "none", "standard"
 OWN_SCALE = Option(
     partial(check_choice, allowed=(NONE, STANDARD)),
-    "Scaling of the numbers that the estimator is given: none, or standard (fitted on each split's training "
-    "rows alone).",
+    "Scaling of the numbers that the estimator is given: none, or standard (fitted only on each split's "
+    "training rows).",
 )
 ESTIMATOR = Option(as_spec, "Class of the estimator, such as sklearn.ensemble:RandomForestClassifier.")
 
