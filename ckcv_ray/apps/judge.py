@@ -106,7 +106,9 @@ class Asked(NamedTuple):
                 "with --prediction, or give a --cut-off that was fixed beforehand"
             )
         cut_offs = bool(self.require) + (self.cut_off is not None)
-        if cut_offs and (columns.score is None or columns.prediction is not None or cut_offs > 1):
+        if cut_offs > 1:
+            yield "a cut-off is either given or required: leave out --cut-off or --require"
+        if cut_offs and (columns.score is None or columns.prediction is not None):
             yield "a cut-off, whether given or required, is for scores: name --score, and not --prediction"
         if (columns.weight is not None) != any(name.startswith(WEIGHTED) for name in claims):
             yield "weights and claim=weighted_error:4 need each other: give both, or leave both out"

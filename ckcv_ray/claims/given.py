@@ -30,7 +30,7 @@ from ckcv_ray.tables.task import check_subgroups
 from ckcv_ray.validation import Index, Numbers, Values
 
 GIVEN = Rule("given")
-UNUSED = ("holdout: ", "previously unused ", "held-out ", " (holdout)")  # the premise says what the rows are
+UNUSED = ("holdout: ", "previously unused ", "held-out ", " (holdout)", " by holdout")  # what no row here is
 
 
 @dataclass(frozen=True)

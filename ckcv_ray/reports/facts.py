@@ -387,22 +387,22 @@ def tell_classes(
     order, names = [*range(len(labels))], ["sensitivity"] * len(labels) + ["ppv"] * len(labels)
     if len(labels) == 2:
         order, names = [positive, 1 - positive], [*BY_CLASS]
-    recalls = [claim for claim in claims if claim.quantity.by_class and claim.bound is not None]
-    proven, rows = {claim.label: claim.says for claim in recalls}, list[tuple[str, ...]]()
+    beside = [c for c in claims if c.bound is not None and (c.quantity.by_class or c.name == "precision")]
+    proven = {(c.label, c.quantity.by_class): c.says for c in beside}  # a precision is of the positive class
+    rows, recalls = list[tuple[str, ...]](), ("sensitivity", "specificity")
     wholes = [int(whole[i]) for whole in (counts.sum(axis=1), counts.sum(axis=0)) for i in order]
     for name, i, whole in zip(names, order * 2, wholes, strict=True):
         figure, part = BY_CLASS[name].format(labels[i]), int(counts[i, i])
         measured, interval = part / whole if whole else None, bound(part, whole) if name in fixed else None
-        of_it = proven.get(labels[i]) if name in ("sensitivity", "specificity") else None
+        of_it = proven.get((None if (name, i) == ("ppv", positive) else labels[i], name in recalls))
         rows.append(format_row(figure, f"{part:,} of {whole:,}", measured, interval, of_it))
     heads = ("figure", "rows", "measured", "interval", "proven")
     wrong = total - int(counts.diagonal().sum())
     exact = f", {bound(wrong, total)}" if fixed and set(fixed) >= set(BY_CLASS) else ""
     intervals = f" The intervals are {describe_intervals(delta)}." if fixed else ""
-    carries = "Nothing here is proven."
-    if recalls:
-        carries = f"Only the column ‘proven’ carries the {format_level(recalls[0].delta)} statement."
-    note = f"{carries} PPV and NPV are those at the prevalence of these rows.{intervals}"
+    levels = " and ".join(dict.fromkeys(format_level(claim.delta) for claim in beside))
+    sure = f"Only the column ‘proven’ carries the {levels} statement" if levels else "Nothing here is proven"
+    note = f"{sure}. PPV and NPV are those at the prevalence of these rows.{intervals}"
     tables = [FactTable("By class", *drop_empty(heads, rows), note, DETAILS), _tell_confusion(labels, counts)]
     (share,) = format_row(wrong / total if total else None)
     return Fact("wrong", f"{wrong:,} of {total:,} rows ({share}{exact})", DETAILS, wrong), tables
@@ -682,7 +682,7 @@ def _describe_measured(result: Certified) -> str:
     c, counts, positive = result.certificate, tabulate_claimed(result), result.problem.positive
     first, on = c.first, "scored rows"
     if first.held_out:
-        on = result.task.target.word(HELD_OUT, f"{c.n_held:,} {HELD_OUT}")
+        on = HELD_OUT if result.task.classes or first.rows else f"{c.n_held:,} {HELD_OUT}"
     if first.bound is None and not first.quantity.is_error:
         return ""
     if first.quantity.made_of:  # a predictive value or net benefit, by the recalls that were measured
@@ -871,7 +871,7 @@ def _tabulate_subgroups(result: Certified) -> FactTable:
             takes = f"nothing: takes {quantity.MIN_OF_SUBGROUP} rows" if claim.bound is None else "nothing"
             proven = claim.says if claim.says_something else takes
             rows.append((claim.subgroup or "", name, f"{claim.rows:,}", claim.rate, proven))
-    own = result.task.target.word(", at the model's own cut-off", "")
+    own = result.task.target.word(", at the learner's own cut-off", "")
     note = (
         f"Named before the run: {pluralize(len({row[0] for row in rows}), 'subgroup')} of the rows held out. "
         f"What is proven of them holds for all of them together{own}."
@@ -1066,7 +1066,8 @@ def _tabulate_score(result: Scored, score: Score, settings: Sequence[SettingScor
                 ", ".join(f"{count} {what}" for count, what in lacking if count) or NOT_SET,
             )
         )
-    interval = f"approximate {format_level(MISS)}"
+    kind = INTERVALS.get(result.study.interval)
+    interval = f"{'exact' if kind is not None and kind.exact else 'approximate'} {format_level(MISS)}"
     heads = ("learner", "rank", "mean", "sd", "se", "pooled", interval, "lacking")
     most = MAX_LISTED_SETTINGS if choose else None
     return FactTable(title, *drop_empty(heads, rows), level=FIRST, most=most)

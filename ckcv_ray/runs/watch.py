@@ -10,6 +10,7 @@ alarm is ever raised although all that is certified still holds is at most delta
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import compress
 from math import exp, fsum
 from os import PathLike
 from pathlib import Path
@@ -44,7 +45,7 @@ from ckcv_ray.study.parts import Holdout
 from ckcv_ray.tables.columns import Cells, NewRows, check_column, list_distinct
 from ckcv_ray.tables.questions import find_known
 from ckcv_ray.tables.roles import find_groups
-from ckcv_ray.tables.task import join_copies
+from ckcv_ray.tables.task import join_copies, number_labelled
 from ckcv_ray.validation import Classes, Label, Limits, Values, expect, quote
 
 HOLDS, UNKNOWN, ALARM, UNCERTIFIED = "holds", "unknown", "alarm", "not_certified"
@@ -376,23 +377,29 @@ def _read_live_rows(
     target = task.target.name if label is None else label
     check_column(identifier, names, " with the names of the rows (--id)")
     check_column(target, names, " with the true labels (--label)")
-    known = task.find_labelled(table, target)
-    notes = []
+    known, notes, groups = task.find_labelled(table, target), list[str](), _read_groups(table, result)
     if left := int(np.sum(~known)):
         notes = [f"{pluralize(left, 'row')} without a label: not counted; append them when they have one"]
-    table = table.filter(pa.array(known))
-    identifiers = _read_names(table, identifier)
-    try:
-        truth = task.target.read(table, target)
-    except InputError as unknown:
-        raise InputError(
-            f"{unknown}. Write a class as the run does; for a new class make a new run, since every row of "
-            "it is wrong, and without these rows the error looks smaller than it is"
-        ) from None
-    there = table.num_rows and set(task.features) <= set(names)
-    read = task.read(table) if there else None
-    predicted, made = _read_predictions(result, rule, table, read, prediction)
-    groups = _read_groups(table, result)
+    if left and not task.units.independent:  # in part, a group would have another share of wrong rows
+        incomplete = {group for group, there in zip(groups, known, strict=True) if not there}
+        known = np.array([group not in incomplete for group in groups])
+        notes = [
+            f"{pluralize(int(np.sum(~known)), 'row')} of groups with an unlabelled row: not counted; append "
+            "each such group as a whole, once all its rows have labels"
+        ]
+    table, groups = table.filter(pa.array(known)), [*compress(groups, known)]
+    with number_labelled(left > 0):
+        identifiers = _read_names(table, identifier)
+        try:
+            truth = task.target.read(table, target)
+        except InputError as unknown:
+            raise InputError(
+                f"{unknown}. Write a class as the run does; for a new class make a new run, since every row "
+                "of it is wrong, and without these rows the error looks smaller than it is"
+            ) from None
+        there = table.num_rows and set(task.features) <= set(names)
+        read = task.read(table) if there else None
+        predicted, made = _read_predictions(result, rule, table, read, prediction)
     cells = zip(identifiers, predicted.tolist(), truth.tolist(), groups, strict=True)
     rows = tuple(
         LiveRow(name, task.classes[of], task.classes[is_], group, batch) for name, of, is_, group in cells
@@ -405,7 +412,7 @@ def _read_names(table: pa.Table, column: str) -> list[str]:
     texts = ["" if value is None or value != value else str(value).strip() for value in values]
     if (bad := np.array([not text for text in texts])[codes]).any():
         row = int(np.argmax(bad)) + 1
-        raise InputError(f"column {column!r} has no name in labelled row {row}: every row needs one")
+        raise InputError(f"column {column!r} has no name in row {row}: every row needs one")
     return [texts[code] for code in codes]
 
 

@@ -773,9 +773,8 @@ def read_numbers(cells: Cells, name: str, role: str, otherwise: str) -> Values:
         example = next((value for value in column.to_pylist() if value is not None), None)
         raise InputError(f"{called} has type {column.type}, such as {str(example)[:60]!r}{otherwise}")
     values = np.asarray(column.cast(pa.float64(), safe=False).to_numpy(), np.float64)
-    refuse_gaps(
-        np.isnan(values), called, "fill them, or leave these rows out (--drop-unlabelled, of the target)"
-    )
+    leave_out = "leave these rows out" + " (--drop-unlabelled)" * (role == "the target")
+    refuse_gaps(np.isnan(values), called, f"fill them, or {leave_out}")
     return values
 
 
@@ -1243,6 +1242,8 @@ def _infer(cells: Cells, name: str, asked: ColumnKind | None) -> Column:
         if asked is ColumnKind.NUMBER:
             raise ColumnError("holds dates, not numbers", "leave it out of {numeric}")
         return Column(name, ColumnKind.DATE)
+    if pa.types.is_time(cells.kind):
+        raise ColumnError("holds times of day", "write them as numbers, such as minutes", CATEGORY)
     is_empty = pa.types.is_null(cells.kind)
     raise ColumnError("is empty" if is_empty else f"holds {cells.kind}, which cannot be learned from")
 
@@ -1283,7 +1284,7 @@ def _infer_text(cells: Cells, name: str, asked: ColumnKind | None) -> Column:
         if asked is ColumnKind.DATE or cells.count(others) <= (1 - MOSTLY) * rows:
             raise ColumnError(
                 f"holds dates and in {pluralize(cells.count(bad), 'row')} something else{cells.show(bad)}",
-                f"write all as in {WRITTEN_DATES}",
+                f"write all in one way, such as {WRITTEN_DATES}",
                 CATEGORY,
             )
     if len(known) == rows and rows > 2:

@@ -20,6 +20,7 @@ import hashlib
 import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import date, time
 from decimal import Decimal
@@ -401,7 +402,8 @@ class Task:
                 rows; no column varies; the groups have gaps, are fewer than 6, or have one row each; or a
                 weight is not a positive number.
         """
-        task = _from_table(columns, roles, asked)
+        with number_labelled(asked.drop_unlabelled):
+            task = _from_table(columns, roles, asked)
         provenance = task.provenance._replace(reading=reading)
         return replace(task, source=source, provenance=provenance).check(allow_singletons)
 
@@ -654,6 +656,17 @@ class TestRows:
         """SHA-256 of the rows."""
         rows = np.column_stack([unify_zeros(self.X), self.y]).astype("<f8")
         return hashlib.sha256(rows.tobytes()).hexdigest()
+
+
+@contextmanager
+def number_labelled(alone: bool) -> Iterator[None]:
+    """Where labelled rows ``alone`` are numbered, say so in refusals that name a row."""
+    try:
+        yield
+    except InputError as error:
+        if alone and " row " in str(error):
+            raise InputError(f"{error} (rows without a label are not numbered)") from None
+        raise
 
 
 def _from_table(

@@ -27,6 +27,17 @@ def test_what_has_to_be_proven_decides_the_exit_code(ckcv: Command, condition: s
     assert values["confusion"][0][0] + values["confusion"][1][1] == 200 - values["claims"][0]["errors"]
 
 
+@pytest.mark.usefixtures("place")
+def test_a_precision_stands_beside_the_ppv(ckcv: Command) -> None:
+    asked = ("judge", "judged.csv", "--label", "kind", "--prediction", "theirs", "--details")
+    shown = unwrap(ckcv(*asked, "--claim", "precision,sensitivity", "--delta", 0.1)[1])
+    told = {
+        name: shown.partition(f"{name}: ")[2][:90] for name in ("sensitivity", "PPV", "NPV", "specificity")
+    }
+    assert ["at least" in text.partition(":")[0] for text in told.values()] == [True, True, False, False]
+    assert "Only the column ‘proven’ carries the 95 % statement." in shown
+
+
 @pytest.mark.parametrize(
     ("words", "ends", "said"),
     [

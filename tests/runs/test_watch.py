@@ -236,6 +236,15 @@ def test_a_group_counts_once_by_its_share_of_wrong_rows(runs: Runs) -> None:
     assert verify(run).ok
 
 
+def test_a_group_waits_until_all_of_its_rows_have_labels(runs: Runs) -> None:
+    run, table = runs("live groups"), rows(4, 0.0, **{GROUPED.units.name: list("aabb")})
+    labels = [None, *table[TASK.target.name].to_pylist()[1:]]
+    found = watch(run, table.set_column(2, TASK.target.name, pa.array(labels)))
+    assert (found.rows, found.findings[0].units) == (2, 1)
+    assert found.notes[0].startswith("2 rows of groups with an unlabelled row: not counted")
+    assert watch(run, table.slice(0, 2)).rows == 4
+
+
 def test_a_watched_run_is_verified_listed_loaded_and_computed_again(runs: Runs) -> None:
     run, job = runs(), Job(*STUDIES["live"])
     watch(run, rows(20, 0.1))

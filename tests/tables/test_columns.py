@@ -332,6 +332,9 @@ def test_rows_without_a_label_are_refused_or_left_out(numbers: bool) -> None:
         Task.from_table(columns, Roles("y", numbers=numbers))
     task = Task.from_table(columns, Roles("y", numbers=numbers), DeclaredTypes(drop_unlabelled=True))
     assert task.X[:, 0].tolist() == [i / 2 for i, label in enumerate(labels) if label.isdigit()]
+    odd = columns.append_column("z", pa.array([*"1234567", "x", *"89"]))  # in row 8, row 6 of those labelled
+    with pytest.raises(InputError, match=r"'x' in row 6.*\(rows without a label are not numbered\)"):
+        Task.from_table(odd, Roles("y", numbers=numbers), DeclaredTypes(drop_unlabelled=True))
 
 
 @pytest.mark.parametrize(
