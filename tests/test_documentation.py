@@ -33,6 +33,7 @@ from ckcv_ray import load_run
 from ckcv_ray.cli import data
 from ckcv_ray.cli import main as ckcv_cli
 from ckcv_ray.engine import worker
+from ckcv_ray.records import candidates
 from ckcv_ray.study.study import Study, read_toml
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -333,7 +334,8 @@ def test_the_reference_names_every_file_column_and_key(patients_run: Path) -> No
     page = (ROOT / "docs" / "reference" / "files.md").read_text()
     columns = {name for file in patients_run.rglob("*.parquet") for name in parquet.read_schema(file).names}
     keys = set(json.loads((patients_run / "study.json").read_text()))
-    for name in columns - set(load_run(patients_run).task.features) - {"outcome"} | keys:
+    states = {*candidates.STATES, *candidates.UNKNOWN_BEST}
+    for name in columns - set(load_run(patients_run).task.features) - {"outcome"} | keys | states:
         assert f"`{name}`" in page, name
     for file in patients_run.iterdir():
         assert file.name in page, file.name

@@ -4,7 +4,8 @@ Everything is computed by the quantities that a run claims, on rows that all cer
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from math import isfinite
 from os import PathLike
@@ -79,26 +80,42 @@ class Asked(NamedTuple):
     seed: int | str = 0
     empty_wrong: bool = False
 
-    def list_claims(self, columns: PredictionColumns) -> tuple[str, ...]:
-        """Return what is claimed: the error, or the AUC for scores alone, unless claims are named."""
+    def list_claims(self, columns: PredictionColumns) -> dict[str, str]:
+        """Return each claim with the option that asks for it; by default the error, or the AUC of scores."""
         listed = self.claim.split(",") if isinstance(self.claim, str) and self.claim else self.claim or ()
-        named = [str(name) for name in sequence("claim", listed, least=0, kind="names")]
-        if self.largest_group is not None:
-            named.insert(0, f"row_error:{self.largest_group:g}")
-        if not named and not self.require:
-            named = ["error" if self.has_predictions(columns) else AUC]
+        names = [str(name) for name in sequence("claim", listed, least=0, kind="names")]
+        if not names and not self.require and self.largest_group is None:
+            names = ["error" if self.has_predictions(columns) else AUC]
+        named = {RENAMED.get(name, name): f"claim={name}" for name in names}
+        if (largest := self.largest_group) is not None:
+            named = {f"row_error:{largest:g}": f"largest_group={largest:g}"} | named
         if columns.against is not None:
-            named.append(f"better:{columns.against}")
-        return tuple(dict.fromkeys(RENAMED.get(name, name) for name in named))
+            named[f"better:{columns.against}"] = f"against={columns.against}"
+        return named
 
     def has_predictions(self, columns: PredictionColumns) -> bool:
         """Return whether something was predicted, by a cut-off of scores if not in a separate column."""
         return columns.prediction is not None or self.cut_off is not None
 
-    def find_lacks(self, columns: PredictionColumns, claims: Sequence[str]) -> Iterator[str]:
+    @contextmanager
+    def name_options(self, columns: PredictionColumns) -> Iterator[None]:
+        """Name the options that were given in an InputError about the claims of a study."""
+        try:
+            yield
+        except InputError as error:
+            message = str(error)
+            for name, option in self.list_claims(columns).items():
+                message = message.replace(f"claim={name} ", f"{option} ")
+            for asked, name in RENAMED.items():
+                message = message.replace(f"add {name} ", f"add {asked} ").replace(f"={name}>", f"={asked}>")
+            raise InputError(message) from None
+
+    def find_lacks(self, columns: PredictionColumns, claims: Mapping[str, str]) -> Iterator[str]:
         """Yield what is wrong with options that have no effect, or need what is not known about the rows."""
+        if not self.has_predictions(columns) and columns.score is None:
+            yield "nothing says what was predicted: name its column with --prediction, or scores with --score"
         at_cut_off = {AUC, *(BINARY_RECALLS if self.require else ())}
-        about = [f"claim={'error' if name == ERROR else name}" for name in claims if name not in at_cut_off]
+        about = [option for name, option in claims.items() if name not in at_cut_off]
         about += [f"subgroups={name}" for name in columns.subgroups]
         if about and not self.has_predictions(columns):
             yield (
@@ -112,8 +129,7 @@ class Asked(NamedTuple):
             yield "a cut-off, whether given or required, is for scores: name --score, and not --prediction"
         if (columns.weight is not None) != any(name.startswith(WEIGHTED) for name in claims):
             yield "weights and claim=weighted_error:4 need each other: give both, or leave both out"
-        own = f"better:{columns.against}"
-        lost = [f"claim={name}" for name in claims if name.startswith(NOT_HERE) and name != own]
+        lost = [one for name, one in claims.items() if name.startswith(NOT_HERE) and one.startswith("claim=")]
         lost += [f"require={self.require}"] * self.require.startswith(("ppv", "npv"))
         if lost:
             yield (
@@ -123,9 +139,11 @@ class Asked(NamedTuple):
         for name in ("baseline", "cut_off", "clip", "largest_group"):
             if (value := getattr(self, name)) is not None and not isfinite(value):
                 yield f"{name}={value}: expected a finite number"
+        if self.largest_group is not None and self.largest_group < 1:
+            yield f"largest_group={self.largest_group:g} is below 1, the rows of the smallest group"
         if self.baseline is not None and self.clip is None:
             yield "a baseline is a number to compare with: it needs predicted numbers, and so --clip"
-        if self.empty_wrong and (claims != (ERROR,) or columns.subgroups):
+        if self.empty_wrong and ([*claims] != [ERROR] or columns.subgroups):
             yield "rows without a label can only be counted for the error: claim nothing else"
 
     def make_study(self, columns: PredictionColumns) -> Study:
@@ -141,7 +159,7 @@ class Asked(NamedTuple):
         if self.clip is None:
             of_kind = {"learner": "svm_nystroem"}  # it is not fitted, but could be, whatever the weights
         shared = {name: getattr(self, name) for name in ("positive", "require", "accept", "delta", "seed")}
-        asked = {"certify": "holdout", "claim": claims or (ERROR,), "subgroups": columns.subgroups}
+        asked = {"certify": "holdout", "claim": (*claims,) or (ERROR,), "subgroups": columns.subgroups}
         if isinstance(self.accept, str):
             shared["accept"] = OWN_PPV.sub(RENAMED["ppv"], self.accept)
         return Study.of(**of_kind, **shared, **asked)
@@ -213,18 +231,22 @@ class Judgement(Compared):
             said.append(
                 f"Subgroups by quantiles of these rows: about new rows with {name!r} distributed alike."
             )
-        repeats, n = self.held.predictions.repeats, self.held.problem.task.n
-        if repeats > FEW_REPEATS * n:
+        repeats, task = self.held.predictions.repeats, self.held.problem.task
+        if repeats > FEW_REPEATS * task.n:
+            equal = describe_equal_rows(repeats, task.n, task.units.independent)
             said.append(
-                f"{describe_equal_rows(repeats, n)}: if they have the same origin (one patient, one "
-                "document), they are not independent, and nothing here is proven."
+                f"{equal}: if they have the same origin (one patient, one document), they are not "
+                "independent, and nothing here is proven."
             )
         if empty := int(self.held.predictions.empty.sum()):
             said.append(f"{pluralize(empty, 'row')} without a label count as wrong.")
         return [*dict.fromkeys(map(reword, said))]
 
     def count_classes(self) -> NDArray[np.int64] | None:
-        """Return the rows by class and predicted class, no class last; None with numbers, or scores alone."""
+        """Return the rows by class and predicted class, no class last; None with numbers, or scores alone.
+
+        Rows without a label are left out.
+        """
         given, y, n = self.held.predictions, self.held.problem.task.y, len(self.labels)
         if given.predicted is None or not n:
             return None
@@ -246,7 +268,9 @@ class Judgement(Compared):
             "margin": self.margin,
             "baseline": self.baseline.to_json() if self.held.constants else None,
             "subgroups": [claim.to_json() for claim in self.subgroups],
-            "confusion": None if counts is None else counts.tolist(),
+            "labels": [*self.labels],
+            "confusion": None if counts is None else counts[:, :-1].tolist(),
+            "no_class": None if counts is None else counts[:, -1].tolist(),
             "accepted": [decision.to_json() for decision in self.decisions] or None,
             "cautions": self.list_cautions(),
         }
@@ -384,10 +408,8 @@ def judge(
     known = {name: values for name, values in given.items() if values is not None}
     with convert_errors(InputError, "arrays have to be columns of text or numbers, with as many rows"):
         table = pa.table({name: pa.array(values, from_pandas=True) for name, values in known.items()})
-    names = {name: name if name in known else None for name in given}
-    columns = PredictionColumns(
-        "y", names["predicted"], names["score"], names["against"], names["group"], names["weight"]
-    )
+    others = [name if name in known else None for name in [*given][1:]]
+    columns = PredictionColumns._make(["y", *others, ()])
     return judge_table(table, columns, Asked(**asked))
 
 
@@ -397,11 +419,12 @@ def judge_table(table: pa.Table, columns: PredictionColumns, asked: Asked, sourc
     Raises:
         InputError: a column is missing or does not suit its purpose, or a claim does not suit such rows.
     """
-    study = asked.make_study(columns)
-    found = read_predictions(table, columns, asked.clip is not None, asked.empty_wrong, source)
-    if found.score is not None and len(classes := found.task.classes) != 2:
-        raise InputError(f"score={columns.score!r} is for two classes, and there are {len(classes)}")
-    held = GivenPredictions.of(found, study, asked.baseline)
+    with asked.name_options(columns):
+        study = asked.make_study(columns)
+        found = read_predictions(table, columns, asked.clip is not None, asked.empty_wrong, source)
+        if found.score is not None and len(classes := found.task.classes) != 2:
+            raise InputError(f"score={columns.score!r} is for two classes, and there are {len(classes)}")
+        held = GivenPredictions.of(found, study, asked.baseline)
     if found.score is not None and not held.problem.positive:
         found = replace(found, score=-found.score)
     if asked.cut_off is not None and found.score is not None:

@@ -181,11 +181,8 @@ class Chosen(NamedTuple):
         Raises:
             InputError: the data cannot be read or learned from.
         """
-        columns, scores, numbers = (
-            read_columns(source, self.reading),
-            isinstance(study, Procedure),
-            study.predicts_numbers,
-        )
+        columns, scores = read_columns(source, self.reading), isinstance(study, Procedure)
+        numbers = study.predicts_numbers
         table, roles = columns.learn, self.roles._replace(numbers=numbers, split_by=study.column)
         task = Task.from_table(table, roles, self.asked, source, scores, self.reading)
         if task.n < table.num_rows:
@@ -283,14 +280,9 @@ def say_environment(folder: str) -> None:
     """Print a message if the run was made in another environment, where the last bits may differ."""
     with suppress(StoreError):
         run = RunFolder(folder)
-        metadata = run.execution()
-        changes = metadata and find_changes(
-            metadata["environment"], read_environment(run.require().study.learner)
-        )
-        if changes:
-            say(
-                f"the run was made in another environment: {plain('; '.join(changes))}. Last bits may differ."
-            )
+        here, metadata = read_environment(run.require().study.learner), run.execution()
+        if changes := "; ".join(find_changes(metadata["environment"], here) if metadata else ()):
+            say(f"the run was made in another environment: {plain(changes)}. Last bits may differ.")
 
 
 PLAIN_SECONDS = 10.0

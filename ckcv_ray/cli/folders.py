@@ -42,8 +42,7 @@ def status(
 ) -> None:
     """Show the result of a finished run, or the progress of an unfinished one.
 
-    Reads only the run folder.
-    Can be used while the run is in progress.
+    Reads only the run folder. Can be used while the run is in progress.
 
         ckcv status runs/patients
     """

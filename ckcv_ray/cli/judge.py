@@ -69,17 +69,7 @@ def ask(
 ) -> Asked:
     """Return what is to be claimed."""
     return Asked(
-        claim=claim,
-        cut_off=cut_off,
-        positive=positive,
-        require=require,
-        accept=accept,
-        clip=clip,
-        baseline=baseline,
-        largest_group=largest_group,
-        delta=delta,
-        seed=seed,
-        empty_wrong=empty_wrong,
+        claim, cut_off, positive, require, accept, clip, baseline, largest_group, delta, seed, empty_wrong
     )
 
 

@@ -15,7 +15,7 @@ from ckcv_ray.claims.rules import Rule
 from ckcv_ray.cli.data import THOUSANDS, DataSource, choose_rule, make_reading, read_new_rows
 from ckcv_ray.cli.options import Folder, make_flag, make_option, with_options
 from ckcv_ray.cli.output import results, say
-from ckcv_ray.errors import InputError, escape_text, format_percent, pluralize
+from ckcv_ray.errors import InputError, escape_text, format_number, format_percent, pluralize
 from ckcv_ray.learners.ensemble import Prediction
 from ckcv_ray.runs.finished import load, load_run
 from ckcv_ray.runs.judged import calibrate
@@ -26,7 +26,7 @@ from ckcv_ray.tables.columns import NewRows, check_column, declare_cells, is_tex
 from ckcv_ray.tables.limits import find_withheld
 from ckcv_ray.tables.questions import find_known
 from ckcv_ray.tables.read import Reading
-from ckcv_ray.tables.roles import find_groups
+from ckcv_ray.tables.roles import Units, Weighting, find_groups
 from ckcv_ray.tables.task import Task
 from ckcv_ray.validation import Index, Rows, Values, as_path, quote
 
@@ -90,7 +90,7 @@ def are_predictions(file: Path) -> bool:
             names = parquet.read_schema(file).names
     except Exception:  # readers may raise anything
         return False
-    return names[:1] == ["row"] and any(tuple(names[at : at + 4]) == WRITTEN[1:5] for at in (1, 2))
+    return names[:1] == ["row"] and any(tuple(names[at : at + 2]) == WRITTEN[1:3] for at in (1, 2))
 
 
 def _escape_text(table: pa.Table, safe: bool) -> pa.Table:
@@ -180,7 +180,12 @@ def predict(
         raise InputError(f"keep={quote(keep)} {WRITTEN_ANYWAY}")
     written = _tabulate(result.task, table, predicted, shares, marks, output.is_csv)
     output.write(written, RunFolder(folder))
-    _say_proven(result, rule, marks, told)
+    if rule.name == "random" and not rule.repeats:
+        same = result.task.target.word("; --vote gives the same in every call", "")
+        say(f"drawn: one member for each row, different in every call{same}")
+    say(*told)
+    if (answered := marks.get("answered")) is not None:
+        say(f"{int(answered.sum())} of {len(answered)} rows answered")
     if output.probabilities:
         _say_probabilities(result, rule)
     _say_rows(table, result, rule)
@@ -230,15 +235,6 @@ def _tabulate(
     return written.add_column(0, "row", pa.array(range(1, len(place) + 1)))
 
 
-def _say_proven(result: Result, rule: Rule, marks: Marks, told: list[str]) -> None:
-    if rule.name == "random" and not rule.repeats:
-        same = result.task.target.word("; --vote gives the same in every call", "")
-        say(f"drawn: one member for each row, different in every call{same}")
-    say(*told)
-    if (answered := marks.get("answered")) is not None:
-        say(f"{int(answered.sum())} of {len(answered)} rows answered")
-
-
 def _say_probabilities(result: Result, rule: Rule) -> None:
     _, learner = result.problem.find_learner(result.setting)
     calibrated = "CalibratedClassifierCV" in str(getattr(learner, "spec", ""))
@@ -266,36 +262,53 @@ def _say_rows(table: Table, result: Result, rule: Rule) -> None:
 
 
 def _say_error_rate(result: Result, table: Table, rule: Rule, predicted: NDArray[Any], marks: Marks) -> None:
-    """Say how many labelled rows are predicted wrongly; for numbers, how far off predictions are."""
+    """Say how wrong predictions of labelled rows are, in the mean that a certification bounds."""
     learned, X = result.problem.every_row if rule.name == "full" else result.task, table.X
-    target = learned.target
+    target, clip = learned.target, result.problem.clip
     if target.name not in table.columns.column_names:
         return None
     try:
         labels = table.columns.take(pa.array(table.judged))
         labelled = learned.find_labelled(labels)
-        y = target.read(labels.filter(pa.array(labelled)) if target.classes else labels)
+        labels = labels.filter(pa.array(labelled)) if target.classes else labels
+        y, (weights, how) = target.read(labels), _weigh_rows(result, labels)
     except InputError as error:
         return say(f"no {target.word('error rate', 'error')}: {error}")
+    rows, known = pluralize(len(y), "row"), find_known(X if len(y) == len(X) else X[labelled], learned).sum()
+    caveat = f"; {known} of them are learning rows, and say little about new ones" if known else ""
     if not target.classes:
-        rmse = float(np.sqrt(np.mean((y - predicted) ** 2)))
-        caveat = _describe_known(X, learned)
-        return say(f"root mean squared error: {rmse:.4g} on {pluralize(len(y), 'row')}{caveat}")
+        rmse = f"root mean squared error: {float(np.sqrt(np.mean((y - predicted) ** 2))):.4g}"
+        if clip is None:
+            return say(f"{rmse} on {rows}{caveat}")
+        mean = np.average(np.minimum(np.abs(y - predicted), clip), weights=weights)
+        counts = f"where an error above {format_number(clip)} counts as {format_number(clip)}"
+        say(f"mean error: {mean:.4g} on {rows}, {counts}{how}{caveat}")
+        return say(f"{rmse}, which no bound is of")
     if not labelled.all():
         say(f"{pluralize(int(np.sum(~labelled)), 'row')} without a label: not in the error rate")
-        X, predicted = X[labelled], predicted[labelled]
-        marks = {name: mark[labelled] for name, mark in marks.items()}
-    wrong = int(np.sum(y != predicted))
+        predicted, marks = predicted[labelled], {name: mark[labelled] for name, mark in marks.items()}
+    wrong = y != predicted
     if (answered := marks.get("answered")) is not None:
-        of_answered, rows = int(np.sum((y != predicted) & answered)), int(np.sum(answered))
-        say(
-            f"wrong and answered: {of_answered} of {rows} rows ({format_percent(of_answered / max(1, rows))})"
-        )
-    caveat = _describe_known(X, learned)
-    return say(f"error rate: {wrong} of {len(y)} rows ({format_percent(wrong / max(1, len(y)))}){caveat}")
+        of_answered, n = int(np.sum(wrong & answered)), int(np.sum(answered))
+        say(f"wrong and answered: {of_answered} of {n} rows ({format_percent(of_answered / max(1, n))})")
+    found = f"{int(np.sum(wrong))} of {len(y)} rows"
+    rate = format_percent(float(np.average(wrong, weights=weights)) if len(y) else 0.0)
+    shown = f"{found} ({rate}){how}" if weights is None else f"{rate}{how} ({found} wrong)"
+    return say(f"error rate: {shown}{caveat}")
 
 
-def _describe_known(X: Rows, learned: Task) -> str:
-    """Return what to add to an error on rows if some were learned from; "" if none were."""
-    known = int(find_known(X, learned).sum())
-    return f"; {known} of them are learning rows, and say little about new ones" if known else ""
+def _weigh_rows(result: Result, rows: pa.Table) -> tuple[Values | None, str]:
+    """Return what rows weigh in the error that is bounded, and a phrase; None if all weigh the same."""
+    task, names = result.task, rows.column_names
+    if not isinstance(result, Certified):
+        return None, ""
+    weighs, groups = result.problem.certification.weighs_rows, find_groups(task.units.name, names)
+    needed = (task.weighting.column,) if weighs else groups
+    if lacking := [name for name in needed if name not in names]:
+        mean = "by weight" if weighs else "over groups"
+        return None, f", and not the mean {mean} that is bounded, for lack of column {lacking[0]!r}"
+    if weighs:
+        return Weighting.read(rows, task.weighting.column).named, " by weight"
+    units = Units.read(rows, groups)
+    mean = units.word("", f", mean over {pluralize(units.n_units, 'group')}")
+    return units.weigh_rows(units.row_units), mean

@@ -92,6 +92,7 @@ def report(
     if form is not None:
         return _make_form(folder, form, out, answers, template, strict)
     text = "" if purpose is None else read_text("purpose", purpose)
+    os.environ.pop("MPLBACKEND", None)  # a page needs no backend of matplotlib, and this may name none
     page = write_report(folder, out, title=title, author=author, purpose=text, short=short)
     return say(f"report: {page}")
 

@@ -121,8 +121,8 @@ class Declared:
         return ":".join([cls.name, *(argument.metadata["example"] for argument in fields(cls))])
 
     @classmethod
-    def parse(cls, text: str) -> Self:
-        """Return the quantity that a name such as "ppv:0.02" stands for.
+    def parse(cls, text: str, option: str = "claim") -> Self:
+        """Return the quantity that a name such as "ppv:0.02" stands for; ``option`` of the study names it.
 
         Raises:
             InputError: there are too few or too many arguments, or one is out of range.
@@ -131,9 +131,9 @@ class Declared:
         given = text.split(":", 1 if any(each["kind"] is LABEL for each in declared) else -1)[1:]
         if len(given) != len(declared) or "" in given:
             takes = " and ".join(each["takes"] for each in declared) or "no argument"
-            raise InputError(f"claim={quote(text)} takes {takes}: write {cls.form()}")
+            raise InputError(f"{option}={quote(text)} takes {takes}: write {cls.form()}")
         pairs = zip(declared, given, strict=True)
-        return cls(*(each["kind"].parse(f"claim={text}", value, cls.form()) for each, value in pairs))
+        return cls(*(each["kind"].parse(f"{option}={text}", value, cls.form()) for each, value in pairs))
 
     @property
     def title(self) -> str:

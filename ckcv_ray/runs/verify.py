@@ -33,7 +33,7 @@ from ckcv_ray.core.selection import Leader
 from ckcv_ray.engine.evaluate import Inputs, evaluate_apart, fit_on_all_rows, fit_references, one_model, share
 from ckcv_ray.engine.loop import Stop
 from ckcv_ray.engine.queue import Listener
-from ckcv_ray.errors import InputError, RunError, StoreError, cut, cut_list, plain, pluralize
+from ckcv_ray.errors import InputError, RunError, StoreError, cut, cut_list, duration, plain, pluralize
 from ckcv_ray.learners.ensemble import Ensemble, Member, Models
 from ckcv_ray.learners.sklearn.spec import list_foreign
 from ckcv_ray.records.judged import HELD_OUT, HeldOut
@@ -164,6 +164,8 @@ def verify(
         foreign = list_foreign(problem.asked.learner.by_label.values())
         result.trusted.extend(f"{name}, whose code fits and reads models (--trust)" for name in foreign)
         remake = _Remake(folder, problem, result, seconds, began, say)
+        if rerun and not (problem.scores and problem.procedure.functions):
+            remake.announce("to run again", remake.execution["fits"])
         (remake.compare_scores if problem.scores else remake.compare_run)(test)
         if rerun:
             remake.compare_rerun(Work(problem, listen=listen, stop=stop), execution)
@@ -254,15 +256,15 @@ class _Remake:
     def over(self) -> bool:
         return monotonic() - self.began > self.seconds
 
-    def announce(self, fits: int) -> None:
+    def announce(self, purpose: str, fits: int) -> None:
         """Say how many fits are repeated at most, and how long that many took in the run."""
         expected = fits * self.execution["worker_seconds"] / max(1, self.execution["fits"])
-        rows, columns = self.problem.task.X.shape
+        rows, columns = self.problem.every_row.X.shape
         if self.say is not None:
             self.say(
-                f"to verify: {pluralize(fits, 'fit')} on up to {rows:,} rows and "
-                f"{pluralize(columns, 'column')}, about {expected:,.1f} s by what the run took; limit "
-                f"{self.seconds:,.0f} s (--limit)"
+                f"{purpose}: {pluralize(fits, 'fit')} on up to {rows:,} rows and "
+                f"{pluralize(columns, 'column')}, about {duration(max(1.0, expected))} by what the run took; "
+                f"limit {self.seconds:,g} s (--limit)"
             )
 
     def compare_run(self, test: Test) -> None:
@@ -354,7 +356,7 @@ class _Remake:
         problem = self.problem
 
         def compute(units: list[Unit]) -> Iterator[HeldOut]:
-            self.announce(len(units))
+            self.announce("to verify", len(units))
             inputs = share(problem)
             for unit in units:
                 if not self.over:
@@ -384,8 +386,8 @@ class _Remake:
         ``claimed`` are the names of the ensembles that the claims speak of.
         """
         problem, result, changed = self.problem, self.result, dict[tuple[str, int], Member]()
-        self.announce(len(fits))
         stored, compared, exact = _number_members(models), 0, 0
+        self.announce("to verify", max(len(stored), len(fits)))
         for fit in fits:
             if self._is_left_out(fit.name, not set(claimed).isdisjoint(fit.kinds)):
                 continue
@@ -462,7 +464,7 @@ class _Remake:
     def _is_left_out(self, what: str, claimed: bool) -> bool:
         """Return whether time is up; if so, note what is not looked at, as a claim may rest on it."""
         if self.over:
-            says = f"not looked at within {self.seconds:,.0f} s (--limit): {what}"
+            says = f"not looked at within {self.seconds:,g} s (--limit): {what}"
             (self.result.unverified if claimed else self.result.trusted).append(says)
         return self.over
 

@@ -215,7 +215,7 @@ def parse_condition(option: str, text: str, known: Collection[str] = ()) -> Cond
         )
     below = inf if kind.of_numbers else 1.0
     limit = parse_positive(f"{option}={text}", value, f"{name}{right}{example}", below)
-    return Condition(name if kind.is_error else str(kind.parse(name)), limit)
+    return Condition(name if kind.is_error else str(kind.parse(name, option)), limit)
 
 
 HOLDOUT_BOUNDS = ("clopper_pearson", "stevens")

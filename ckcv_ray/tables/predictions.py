@@ -32,13 +32,15 @@ from ckcv_ray.tables.roles import (
     encode_classes,
     find_filled,
     find_groups,
+    is_name_of_groups,
     match_labels,
     read_labels,
 )
-from ckcv_ray.tables.task import Task, compute_salt, hash_columns, join_copies, mix
+from ckcv_ray.tables.task import Task, compute_salt, hash_telling, join_copies
 from ckcv_ray.validation import Label, Mask, Numbers, Values
 
 MIN_GROUPS = 2
+ROWS_ALIKE = 10  # per combination of values in a file: if more, rows are equal by chance
 ANOTHER = "(another class)"  # a class that no row has and that is never predicted
 MAX_LABELS = 20  # more classes than this, all numbers, are numbers to predict
 PROBABILITY = re.compile(r"[01]?[.,][0-9]+(e-[0-9]+)?")
@@ -77,7 +79,8 @@ class Predictions:
         against: other predictions, as ``predicted``; None without any.
         empty: rows without a label, which count as wrong; their class number is 0, (n,).
         strange: labels that were predicted but that no row has.
-        repeats: rows that equal another one in every column, if there are more than labels and predictions.
+        repeats: rows that equal another one (of another group) in every column that does not number the rows;
+            0 where many are equal by chance.
         cut_off: the score from which on rows were predicted positive, if ``predicted`` was made so.
     """
 
@@ -112,7 +115,8 @@ def read_predictions(
     if not table.num_rows:
         raise InputError("the table has no rows: there is nothing to judge")
     groups = find_groups(columns.group, table.column_names)
-    salt = compute_salt(table, {*groups, *index_names(table)})
+    names_rows = {*groups, *index_names(table)}
+    salt = compute_salt(table, names_rows)
     units, weighting = Units.read(table, groups), Weighting.read(table, columns.weight)
     if not units.independent and units.n_units < MIN_GROUPS:
         raise InputError(f"column {units.name!r} has one group: at least {MIN_GROUPS} are needed")
@@ -127,19 +131,26 @@ def read_predictions(
         cells = Cells.of(table, columns.score)
         score = read_numbers(cells, columns.score, "the score", ": name a column of numbers")
     strange += [label for label in others if label not in strange]
-    repeats = _count_repeats(table, {columns.label, columns.prediction, columns.against, *divided})
+    repeats = _count_repeats(table, names_rows, units, (columns.label, columns.prediction, columns.against))
     return Predictions(task, columns, predicted, score, against, empty, tuple(strange), repeats)
 
 
-def _count_repeats(table: pa.Table, few: set[str | None]) -> int:
-    """Return how many rows equal another one, if there is a column whose values are not ``few``."""
-    if set(table.column_names) <= few:
+def _count_repeats(table: pa.Table, named: set[str], units: Units, labels: tuple[str | None, ...]) -> int:
+    """Return how many rows equal another one (of another group) in all columns that do not number the rows.
+
+    None is counted where rows are equal by chance, since all columns but those of ``labels`` have few values.
+    """
+    total, ways, n = np.zeros(table.num_rows, np.uint64), 1, table.num_rows
+    for name, hashes in hash_telling(table, named):
+        distinct = len(np.unique(hashes))
+        if distinct < n or not is_name_of_groups(name):
+            total += hashes
+            ways *= 1 if name in labels else distinct
+    if n > ROWS_ALIKE * ways:
         return 0
-    total = np.zeros(table.num_rows, np.uint64)
-    for hashes in hash_columns(table, table.column_names).values():
-        total += hashes
-    counts = np.unique(mix(total), return_counts=True)[1]
-    return int(counts[counts > 1].sum())
+    of_units = np.unique(np.column_stack([total, units.row_units.astype(np.uint64)]), axis=0)[:, 0]
+    items, counts = np.unique(of_units, return_counts=True)
+    return int(np.sum(np.isin(total, items[counts > 1])))
 
 
 def _check_purposes(table: pa.Table, columns: PredictionColumns) -> None:

@@ -164,12 +164,18 @@ def compute_salt(columns: pa.Table, left_out: Collection[str | None]) -> str:
             values, are left out as well.
     """
     total = np.zeros(columns.num_rows, np.uint64)
+    for _, hashes in hash_telling(columns, left_out):
+        total += hashes
+    return hashlib.sha256(np.sort(mix(total)).astype("<u8").tobytes()).hexdigest()
+
+
+def hash_telling(columns: pa.Table, left_out: Collection[str | None]) -> Iterator[tuple[str, Words]]:
+    """Yield each column that does not name or number the rows, with the hashes of its cells, (rows,)."""
     for i, name in enumerate(columns.column_names):
         if name not in left_out:
             forms, values = read_cell_values(columns.column(i))
             if not _name_rows(forms, values):
-                total += _hash_cells(forms, values, name)
-    return hashlib.sha256(np.sort(mix(total)).astype("<u8").tobytes()).hexdigest()
+                yield name, _hash_cells(forms, values, name)
 
 
 def hash_columns(columns: pa.Table, names: Iterable[str]) -> dict[str, Words]:

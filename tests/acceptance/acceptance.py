@@ -42,7 +42,9 @@ FILE = Path(__file__).with_name("recorded.json")
 NUMERIC = ("numpy", "scipy", "scikit-learn", "numba", "pyarrow")  # packages that may change a bit
 PRINTED = 25  # lines of a screen, and rows of predictions
 TIMES = re.compile(r"\b[\d.,]+ ?(ms|s|min|minutes?|seconds?|h|hours?|KiB|MiB|GiB)\b(?! ago)")
-BY_ARRIVAL = re.compile(r"estimated time|evaluations? |/s \||^fits |^to verify")  # differs from run to run
+BY_ARRIVAL = re.compile(
+    r"estimated time|evaluations? |/s \||^fits |^to (verify|run again)"
+)  # differs from run to run
 OF_A_RUN = re.compile(r"/tmp/\S+|\b20\d\d-\d\d-\d\d\d\d:\d\d\S*")
 CONTINUED = re.compile(r"\n +--")  # a line that begins with an option belongs to the one before
 CLAIM = (

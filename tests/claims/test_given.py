@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from claimed import run
 from conftest import unwrap
@@ -13,6 +14,7 @@ from pages import Page
 from ckcv_ray import InputError, Study, Task, clopper_pearson, judge
 from ckcv_ray.core.bounds.betting import bound_by_optimised_bet
 from ckcv_ray.core.bounds.binomial import bound_both_sides
+from ckcv_ray.tables.predictions import PredictionColumns, read_predictions
 
 WORDS = np.array(["well", "sick"])
 # Printed by R's binom.test: for the example of its help page (Conover 1971, p. 97), and published ones.
@@ -187,6 +189,40 @@ def test_what_is_no_label_counts_as_wrong_and_is_named() -> None:
     made = judge(Y, odd)
     assert made.claims[0].errors == int(np.sum(odd != Y))
     assert "and so counted as wrong: 'unknown'." in " ".join(made.summary().split())
+    values: dict[str, Any] = made.to_json()
+    assert values["labels"] == ["sick", "well"]
+    counts = [[int(np.sum((y == Y) & (odd == one))) for one in ("sick", "well")] for y in ("sick", "well")]
+    assert values["confusion"] == counts
+    assert values["no_class"] == [int(np.sum(Y[:3] == label)) for label in values["labels"]]
+
+
+N = np.arange(400)
+EQUAL = {  # which columns a file has besides labels and predictions, and how many rows are equal
+    "labels alone": ({}, 0),
+    "columns of few values": ({"sex": N % 2, "stage": N % 7}, 0),
+    "a score": ({"score": N * 0.37}, 0),
+    "every row twice": ({"score": N % 200 * 0.1}, 400),
+    "and numbered": (
+        {"score": N % 200 * 0.1, "row": N + 1, "case_id": N * 1000, "name": [f"n{i}" for i in N]},
+        400,
+    ),
+    "of one group": ({"score": N // 4 * 0.1, "unit": N // 4}, 0),
+    "of other groups": ({"score": N % 200 * 0.1, "unit": N // 4}, 400),
+}
+
+
+@pytest.mark.parametrize("case", EQUAL)
+def test_equal_rows_are_counted_by_all_columns_whatever_is_named(case: str) -> None:
+    more, equal = EQUAL[case]
+    labels = WORDS[N % 200 // 100]
+    columns = {"y": labels, "said": labels, "older": labels} | more
+    table = pa.table({name: pa.array(values) for name, values in columns.items()})
+    group = "unit" if "unit" in more else None
+    divided = tuple({"sex", "stage"} & {*more})
+    for named in ({}, {"against": "older"}, {"score": "score"}, {"subgroups": divided} if not group else {}):
+        if {*named.values()} <= {*columns, divided}:
+            found = read_predictions(table, PredictionColumns("y", "said", group=group, **named), False)
+            assert found.repeats == equal
 
 
 SCORED = {"score": SCORE, "predicted": None}
@@ -198,6 +234,15 @@ REFUSED = {
     "require=ppv:0.02>=0.3 needs models, or rows that fix": SCORED | {"require": "ppv:0.02>=0.3"},
     "or required, is for scores: name --score": {"require": "sensitivity>=0.9"},
     "claim=error is about predictions": SCORED | {"claim": "error"},
+    "claim=ppv is about predictions": SCORED | {"claim": "ppv"},
+    "against=against is about predictions": SCORED | {"against": PREDICTED},
+    "nothing says what was predicted: name its column": {"predicted": None},
+    "largest_group=2 is about rows that have groups": {"largest_group": 2},
+    "largest_group=2 says that no group has more": {"largest_group": 2, "groups": FOURS},
+    "largest_group=0 is below 1": {"largest_group": 0, "groups": FOURS},
+    "accept=error<=0.3 is about .*: add error to the claims": {"accept": "error<=0.3", "claim": "recall"},
+    "accept=ppv>=0.3 is about .*: add ppv to the claims": {"accept": "ppv>=0.3"},
+    "accept='row_error' takes the largest number of rows": {"accept": "row_error<=0.3"},
     "a baseline is a number": {"baseline": 3},
     "claim=better:svm needs models": {"claim": "error,better:svm"},
     "can only be counted for the error": {"empty_wrong": True, "claim": "recall"},

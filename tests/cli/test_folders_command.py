@@ -2,12 +2,13 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from conftest import Command, snapshot
+from conftest import Command, snapshot, unwrap
 from filelock import FileLock
 from finished import Finished
 from forgery import damage
@@ -29,11 +30,17 @@ def test_verify_agrees_then_sees_a_changed_byte(ckcv: Command, patients_run: Pat
 
 
 def test_verify_says_its_cost_first_and_stops_at_a_limit(ckcv: Command, patients_run: Path) -> None:
-    code, _, messages = ckcv("verify", patients_run)
-    assert (code, "limit 3,600 s (--limit)" in messages.replace("\n", " ")) == (0, True)
-    code, shown, _ = ckcv("verify", patients_run, "--rerun", "--backend", "serial", "--limit", "1e-6")
+    result = load_run(patients_run)
+    rows = len(result.problem.every_row.y)
+    code, shown, messages = ckcv("verify", patients_run)
+    fits = re.findall(r"to verify: (\d+) fits on up to (\d+) rows.* limit 3,600 s", unwrap(messages))
+    assert (code, fits) == (0, [(*re.findall(r"(\d+) models, fitted again", shown), str(rows))])
+    code, shown, messages = ckcv("verify", patients_run, "--rerun", "--backend", "serial", "--limit", "0.001")
+    assert unwrap(messages).startswith(
+        f"to run again: {result.execution['fits']:,} fits on up to {rows} rows"
+    )
     assert code == 6
-    assert shown.startswith("not verified: not looked at within 0 s (--limit): models refit and full")
+    assert shown.startswith("not verified: not looked at within 0.001 s (--limit): models refit and full")
     for limit in ("0", "nan", "inf"):
         code, _, messages = ckcv("verify", patients_run, "--limit", limit)
         assert (code, "is not a number of seconds above 0" in messages) == (2, True)

@@ -25,6 +25,7 @@ def test_what_has_to_be_proven_decides_the_exit_code(ckcv: Command, condition: s
     values = json.loads(shown)
     assert (ended, values["rows"], "page: " in said, Path("p.html").exists()) == (code, 200, True, True)
     assert values["confusion"][0][0] + values["confusion"][1][1] == 200 - values["claims"][0]["errors"]
+    assert [len(row) for row in values["confusion"]] == [len(values["labels"])] * 2
 
 
 @pytest.mark.usefixtures("place")

@@ -13,11 +13,12 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from conftest import Command, call, snapshot
+from conftest import Command, call, snapshot, unwrap
 from finished import Finished
 from pyarrow import csv, parquet
 
 from ckcv_ray import load_run
+from ckcv_ray.errors import format_percent
 
 
 def test_predict_matches_columns_by_name(
@@ -37,6 +38,32 @@ def test_predict_matches_columns_by_name(
     assert shown == ckcv("predict", patients_run, patients, "--seed", seed, "--all-members")[1]
     wrong = sum(row[1] != label.as_py() for row, label in zip(rows[1:], columns["outcome"], strict=True))
     assert f"{wrong} of 40" in messages
+
+
+@pytest.mark.parametrize("kind", ["prices", "visits"])
+def test_the_error_measured_is_the_mean_that_is_bounded(
+    kind: str, ckcv: Command, finished: Finished, tmp_path: Path
+) -> None:
+    folder, out = finished(kind), tmp_path / "p.csv"
+    task = load_run(folder).problem.all_rows
+    rows = task.columns().slice(0, 40)  # of which the last group has one row
+    csv.write_csv(rows, tmp_path / "rows.csv")
+    words = ("predict", folder, tmp_path / "rows.csv", "--out", out)
+    assert ckcv(*words)[0] == 0
+    said = unwrap(ckcv(*words, "--seed", 1)[2] if kind == "visits" else ckcv(*words)[2])
+    predicted, y = csv.read_csv(out)["prediction"].to_numpy(), rows[task.target.name].to_numpy()
+    if kind == "prices":
+        mean = f"{np.mean(np.minimum(np.abs(y - predicted), 4)):.4g}"
+        assert f"mean error: {mean} on 40 rows, where an error above 4 counts as 4" in said
+        assert "root mean squared error" in said.split(mean)[1]
+        return
+    group = rows[task.units.name].to_numpy()
+    rates = [np.mean((y != predicted)[group == one]) for one in np.unique(group)]
+    wrong = f"({np.sum(y != predicted)} of 40 rows wrong)"
+    assert f"error rate: {format_percent(np.mean(rates))}, mean over 14 groups {wrong}" in said
+    csv.write_csv(rows.drop_columns(task.units.name), tmp_path / "rows.csv")
+    said = unwrap(ckcv(*words, "--seed", 1)[2])
+    assert "and not the mean over groups that is bounded, for lack of column 'group'" in said
 
 
 class Bomb:
