@@ -93,6 +93,8 @@ class Check(Run):
     def bound_claim(self, claim: Claim, copies: int) -> list[Any]:
         """Return a claim's bound, wrong rows, rows and delta; ``copies`` of the units are not counted."""
         kind, quantity = claim["certification"], claim["quantity"]
+        if self.where and (self.grouped or quantity.startswith("weighted_error:")):
+            raise NotImplementedError("losses of rows held out by a column")
         jointly, delta = claims.share_claims(self.certify, len(self.labels), self.delta)
         required = claims.name_required(self.certify)
         if required and quantity in (required, *OF_CLASS):
@@ -119,7 +121,7 @@ class Check(Run):
         if quantity.startswith("better:"):
             return [*self.compare_learners(claim, delta, copies), delta]
         number = self.labels.index(claim["label"]) if quantity in OF_CLASS else None
-        if kind == "holdout" and quantity in ("error", "auc", *OF_CLASS):
+        if kind == "holdout" and quantity in ("error", "auc", "precision", *OF_CLASS):
             delta = delta if number is None else delta / jointly
             return [*self.bound_held_out(claim, number, delta, copies), delta]
         if kind != "paper" or quantity != "error":
@@ -159,7 +161,6 @@ class Check(Run):
         y, rule, quantity = self.all_y[self.held], claim["classifier"], claim["quantity"]
         of_scores = quantity == "auc" or "cut_off" in claim
         found: Any = self.judged.get(rule) if of_scores else self.judge(rule)
-        order = np.searchsorted(np.sort(self.drawn), self.drawn)
         if found is None and self.grouped:
             raise NotImplementedError(f"the loss of held-out groups by {rule}, which is not stored")
         if found is None:
@@ -167,11 +168,15 @@ class Check(Run):
         if self.grouped:
             loss = found["predicted"] != y
             losses = np.ceil(judged.average_groups(loss, self.all_units[self.held]) * ONE) / ONE
-            bound = betting.bound_held(losses[order], delta, copies)
+            bound = betting.bound_held(losses[self.order], delta, copies)
             return [bound, int(np.sum(loss)), len(y)]
         sizes = np.bincount(y, minlength=len(self.labels))
-        m = int(min(sizes) if quantity == "auc" else len(y) if number is None else sizes[number])
-        positive, left, v = self.labels.index(self.certify.get("positive") or self.labels[1]), m - copies, 1.0
+        positive = self.labels.index(self.certify.get("positive") or self.labels[1])
+        of: Any = (y == number) | (number is None)
+        if quantity == "precision":
+            of = judged.decide(found, claim.get("cut_off"), positive) == positive
+        m = int(min(sizes) if quantity == "auc" else np.sum(of))
+        left, v = m - copies, 1.0
         name, _, value = self.certify.get("require", "").partition(">=")
         required, least = quantity == name, float(value or 0)  # whether the cut-off was chosen for it
         of_required = int(sizes[positive if name == "sensitivity" else 1 - positive])
@@ -181,14 +186,15 @@ class Check(Run):
         if required:
             wrong = np.arange(m) < np.sum(bounds.bound_count(np.arange(m + 1), m, delta) <= 1 - least) - 1
         elif found is not None:
-            of = (y == number) | (number is None)
-            wrong = judged.find_wrong(found, claim, y, of, order, positive, self.draw(0, 0, 6, 0))
+            wrong = judged.find_wrong(found, claim, y, of, self.order, positive, self.draw(0, 0, 6, 0))
         x = int(np.sum(wrong))
         if self.certify.get("holdout_bound") == "stevens" and not (copies or required):
             if found is None:
                 raise NotImplementedError(f"which rows or pairs are wrong, {quantity} of {rule}")
             v = bounds.rank(wrong)
         bound = float(bounds.bound_count(min(x, max(0, left)), max(0, left), delta, v))
+        if self.where and x == left - 1:  # of unlike rows
+            bound = max(bound, 1 - delta / left)
         return [bound if m else None, x, m]
 
     def compare_learners(self, claim: Claim, delta: float, copies: int) -> list[Any]:
@@ -196,17 +202,15 @@ class Check(Run):
         winner, other = (self.judged.get(claim[name]) for name in ("classifier", "quantity"))
         if winner is None or other is None:  # there is nothing to compare with
             return [None, 0, 0]
-        order = np.searchsorted(np.sort(self.drawn), self.drawn)
         units = self.all_units[self.held]
-        return judged.compare_learners(winner, other, self.all_y[self.held], units, order, delta, copies)
+        return judged.compare_learners(winner, other, self.all_y[self.held], units, self.order, delta, copies)
 
     def pass_gate(self, claim: Claim) -> list[Any]:
         """Return the class that is hardest to beat by always predicting it, and how far it is beaten."""
         if (found := self.judge(claim["classifier"])) is None:
             self.notes[f"taken as stored: the gate of {claim['classifier']}"] = False
             return list(claim["gate"].values())
-        order = np.searchsorted(np.sort(self.drawn), self.drawn)
-        return judged.compare_constants(claim, found, self.all_y, self.all_units, self.held, order)
+        return judged.compare_constants(claim, found, self.all_y, self.all_units, self.held, self.order)
 
     def judge(self, rule: str) -> Any:
         """Return the held-out rows as a rule judges them: as stored, else by machines; None if by neither."""

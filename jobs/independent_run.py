@@ -4,8 +4,10 @@ Nothing here is shared with the package.
 """
 
 import json
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from math import comb
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,15 @@ import numpy as np
 from pyarrow import parquet
 
 from jobs import independent_judged as judged
+
+
+def find_rows(table: Any, where: str) -> Any:
+    """Return which rows meet a condition, such as date>=2025-01-01."""
+    name, sign, text = map(str.strip, re.split("(>=|>|=)", where, maxsplit=1))
+    values = np.array(table[name].to_pylist(), object)
+    read: Any = {str: str, datetime: datetime.fromisoformat}.get(type(values[0]), float)
+    compare: Any = {"=": np.equal, ">=": np.greater_equal, ">": np.greater}[sign]
+    return compare(values, read(text)).astype(bool)
 
 
 class Run:
@@ -29,23 +40,27 @@ class Run:
         self.criterion, self.certify = study["criterion"], study["certify"]
         self.delta, self.labels = self.criterion["delta"], self.certificate["labels"]
         assert self.labels, "it predicts numbers, whose claims are not recomputed here"
-        assert not self.certify.get("holdout_where"), "its rows are held out by a column, and not drawn"
+        self.where = self.certify.get("holdout_where")
         table = parquet.read_table(folder / "data.parquet")
         role = {key.decode(): value.decode() for key, value in table.schema.metadata.items()}
         self.salt = bytes.fromhex(role["salt"])
         self.compare("salt", self.certificate["salt"], role["salt"])
-        self.notes["taken on trust: the salt, a digest of the whole table, which is not in the folder"] = (
-            False
-        )
+        self.notes |= {
+            "taken on trust: the salt, a digest of the whole table, which is not in the folder": False
+        }
         self.columns, number = table.to_pydict(), {label: i for i, label in enumerate(self.labels)}
-        y, group, weight = (self.columns.pop(role.get(name), None) for name in ("target", "group", "weight"))
+        roles = ("target", "group", "weight", "split_by")
+        y, group, weight, _ = (self.columns.pop(role.get(name), None) for name in roles)
         self.all_y, self.grouped = np.array([number[label] for label in y]), group is not None
         self.weights = np.array(weight or [1.0] * len(y))
-        self.all_units, self.held = np.array(group or range(len(y))), np.zeros(len(y), bool)
-        if self.certify["name"] == "holdout":
-            units = int(self.all_units.max()) + 1
+        self.all_units, self.drawn = np.array(group or range(len(y))), np.empty(0, int)
+        units = int(self.all_units.max()) + 1
+        if self.where:
+            self.drawn = np.unique(self.all_units[find_rows(table, self.where)])
+        elif self.certify["name"] == "holdout":
             self.drawn = self.draw(0, 0, 2).permutation(units)[: int(self.certify["holdout_share"] * units)]
-            self.held = np.isin(self.all_units, self.drawn)
+        self.held = np.isin(self.all_units, self.drawn)
+        self.order = np.searchsorted(np.sort(self.drawn), self.drawn)
         self.y, learned = self.all_y[~self.held], self.all_units[~self.held]
         self.units, self.n = np.unique(learned, return_inverse=True)[1], len(np.unique(learned))
         self.candidates = parquet.read_table(folder / "candidates.parquet").to_pylist()

@@ -243,10 +243,7 @@ class Judgement(Compared):
         return [*dict.fromkeys(map(reword, said))]
 
     def count_classes(self) -> NDArray[np.int64] | None:
-        """Return the rows by class and predicted class, no class last; None with numbers, or scores alone.
-
-        Rows without a label are left out.
-        """
+        """Return labelled rows by class and predicted one, none last; None with numbers or scores alone."""
         given, y, n = self.held.predictions, self.held.problem.task.y, len(self.labels)
         if given.predicted is None or not n:
             return None

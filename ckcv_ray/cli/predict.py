@@ -180,12 +180,7 @@ def predict(
         raise InputError(f"keep={quote(keep)} {WRITTEN_ANYWAY}")
     written = _tabulate(result.task, table, predicted, shares, marks, output.is_csv)
     output.write(written, RunFolder(folder))
-    if rule.name == "random" and not rule.repeats:
-        same = result.task.target.word("; --vote gives the same in every call", "")
-        say(f"drawn: one member for each row, different in every call{same}")
-    say(*told)
-    if (answered := marks.get("answered")) is not None:
-        say(f"{int(answered.sum())} of {len(answered)} rows answered")
+    _say_proven(result, rule, marks, told)
     if output.probabilities:
         _say_probabilities(result, rule)
     _say_rows(table, result, rule)
@@ -233,6 +228,15 @@ def _tabulate(
     if table.keep is not None:
         written = written.add_column(0, table.keep, table.columns[table.keep])
     return written.add_column(0, "row", pa.array(range(1, len(place) + 1)))
+
+
+def _say_proven(result: Result, rule: Rule, marks: Marks, told: list[str]) -> None:
+    if rule.name == "random" and not rule.repeats:
+        same = result.task.target.word("; --vote gives the same in every call", "")
+        say(f"drawn: one member for each row, different in every call{same}")
+    say(*told)
+    if (answered := marks.get("answered")) is not None:
+        say(f"{int(answered.sum())} of {len(answered)} rows answered")
 
 
 def _say_probabilities(result: Result, rule: Rule) -> None:
@@ -283,7 +287,7 @@ def _say_error_rate(result: Result, table: Table, rule: Rule, predicted: NDArray
         mean = np.average(np.minimum(np.abs(y - predicted), clip), weights=weights)
         counts = f"where an error above {format_number(clip)} counts as {format_number(clip)}"
         say(f"mean error: {mean:.4g} on {rows}, {counts}{how}{caveat}")
-        return say(f"{rmse}, which no bound is of")
+        return say(f"{rmse}, for which nothing is proven")
     if not labelled.all():
         say(f"{pluralize(int(np.sum(~labelled)), 'row')} without a label: not in the error rate")
         predicted, marks = predicted[labelled], {name: mark[labelled] for name, mark in marks.items()}
@@ -300,7 +304,7 @@ def _say_error_rate(result: Result, table: Table, rule: Rule, predicted: NDArray
 def _weigh_rows(result: Result, rows: pa.Table) -> tuple[Values | None, str]:
     """Return what rows weigh in the error that is bounded, and a phrase; None if all weigh the same."""
     task, names = result.task, rows.column_names
-    if not isinstance(result, Certified):
+    if result.problem.scores:
         return None, ""
     weighs, groups = result.problem.certification.weighs_rows, find_groups(task.units.name, names)
     needed = (task.weighting.column,) if weighs else groups

@@ -99,8 +99,8 @@ def _count_use(use: pieces.Use, runs: list[Files], ledger: str | PathLike[str] |
         counted = sum((one.shares, one.delta) == (fixed.shares, fixed.delta) for one in linked)
         raise InputError(
             f"some of these rows, or of rows linked with them, were judged on {fixed.date[:10]}, with a "
-            f"delta of {fixed.delta:g} shared among {pluralize(fixed.shares, 'use')}, {counted} of "
-            "them counted: give that --delta and --uses while a share is left; else judge new rows, and give the "
+            f"delta of {fixed.delta:g} shared among {pluralize(fixed.shares, 'use')}, {counted} of them "
+            "counted: give that --delta and --uses while a share is left; else judge new rows, and give the "
             "number of uses at the first one"
         )
     counting, unwritable = read[len(runs) :], list[str]()

@@ -36,7 +36,7 @@ from ckcv_ray.tables.roles import (
     match_labels,
     read_labels,
 )
-from ckcv_ray.tables.task import Task, compute_salt, hash_telling, join_copies
+from ckcv_ray.tables.task import Task, compute_salt, hash_telling, join_copies, mix
 from ckcv_ray.validation import Label, Mask, Numbers, Values
 
 MIN_GROUPS = 2
@@ -146,10 +146,10 @@ def _count_repeats(table: pa.Table, named: set[str], units: Units, labels: tuple
         if distinct < n or not is_name_of_groups(name):
             total += hashes
             ways *= 1 if name in labels else distinct
-    if n > ROWS_ALIKE * ways:
+    if ways == 1 or n > ROWS_ALIKE * ways:
         return 0
-    of_units = np.unique(np.column_stack([total, units.row_units.astype(np.uint64)]), axis=0)[:, 0]
-    items, counts = np.unique(of_units, return_counts=True)
+    _, once = np.unique(total + mix(units.row_units.astype(np.uint64)), return_index=True)  # in each unit
+    items, counts = np.unique(total[once], return_counts=True)
     return int(np.sum(np.isin(total, items[counts > 1])))
 
 

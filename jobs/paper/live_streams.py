@@ -25,11 +25,7 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from ckcv_ray.core.bounds.betting import (
-    log_evidence,
-    make_prior,
-    trace_alarm,
-)
+from ckcv_ray.core.bounds.betting import log_evidence, make_prior, trace_alarm
 from jobs.frame import AsJson
 from jobs.paper.cells import Cell, show_cells
 

@@ -219,6 +219,8 @@ def test_equal_rows_are_counted_by_all_columns_whatever_is_named(case: str) -> N
     table = pa.table({name: pa.array(values) for name, values in columns.items()})
     group = "unit" if "unit" in more else None
     divided = tuple({"sex", "stage"} & {*more})
+    few = table.select(["y", "said"]).slice(0, 9)
+    assert not read_predictions(few, PredictionColumns("y", "said"), False).repeats
     for named in ({}, {"against": "older"}, {"score": "score"}, {"subgroups": divided} if not group else {}):
         if {*named.values()} <= {*columns, divided}:
             found = read_predictions(table, PredictionColumns("y", "said", group=group, **named), False)

@@ -116,7 +116,6 @@ class TestPrecision(OfClasses):
     claim = together = "precision"
     lack = "and nothing can be counted"
     worse = ((0, 3),)
-    is_known = False
 
     def find_risk(self, claim: Claim, law: Law) -> float:
         return law[3] / (law[0] + law[3])

@@ -33,9 +33,15 @@ BY_ORDER = ONE_SETTING.replace(certify="holdout", holdout_bound="stevens")
 TREE = Study.paper(learner="tree", k=(3, 5), n_splits=3)
 LINEAR = Study.paper(learner="linear", k=(3,), n_splits=3)
 HELD = LINEAR.replace(certify="holdout")
+BY_COLUMN = ONE_SETTING.replace(certify="holdout", holdout_where="x0>=1")
 COMPARED = HELD.replace(learner="svm,tree", C=(1.0,), gamma=(1.0,), claim="refit,better:tree")
 MORE = {  # what neither golden studies nor the contract of quantities have
     "answered": (HELD.replace(answer="error<=0.3"), lattice(240)),
+    "precision": (HELD.replace(claim=("refit", "precision", "sensitivity")), lattice(120)),
+    "held out by a column": (
+        BY_COLUMN.replace(claim=("refit", "vote", "auc", "specificity", "precision")),
+        lattice(120),
+    ),
     "weighted, repeats": (HELD.replace(claim="weighted_error:3,refit"), lattice(120)),
     "usual settings": (TREE, lattice(90)),
     "settings that are listed": (LINEAR.replace(param=("C=0.1,1,10",)), lattice(90)),
