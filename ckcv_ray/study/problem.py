@@ -42,6 +42,7 @@ from ckcv_ray.validation import Index, Numbers, Rows, expect
 VOTE = CLAIMS[-1]
 SAME_SCORE = "constant"  # the learner whose score is the same for every row
 LEAVE_OUT = "leave it out"
+MAX_CLIP = 1_000  # times the range of the target: losses are in steps of a millionth of the clip
 OUTPUTS = {  # what a score is computed from, in words
     Output.PROBABILITY: "probabilities",
     Output.RANK: "scores that order the rows",
@@ -761,6 +762,12 @@ def check_certified(study: Study, task: Task) -> Certification:
     _check_fits(study, task, stored=True)
     for need in _list_needs(study, task):
         _check_need(need, study.learner, task)
+    limit = (study.criterion.clip or 0.0) if isinstance(study.criterion, MeanClippedError) else 0.0
+    if limit > MAX_CLIP * (spread := float(np.ptp(task.y))) > 0:
+        raise InputError(
+            f"clip={limit:g} is over {MAX_CLIP:,} times the range of the target, {spread:g}, and errors are "
+            "counted in millionths of it: give the largest error that matters"
+        )
     if certification.positive is not None:
         number = measures.find_class("positive", certification.positive, task.classes)
         label = None if number == 1 else str(task.classes[number])

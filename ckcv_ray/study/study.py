@@ -666,6 +666,11 @@ def _choose_learners(
     known = list_parts(SEVERAL) | {label: type(learner) for label, learner in before.items()}
     for name in named:
         label, kind, kept = _find_label(name), None, {}
+        if isinstance(name, Learner):
+            raise InputError(
+                f"{SEVERAL}={type(name).__name__}(...) is a learner as an object, which Study({SEVERAL}=...) "
+                "takes: give the name of one here"
+            )
         if _is_estimator(name):
             if "estimator" in asked:
                 raise InputError("estimator is given twice: as the learner, and by estimator")

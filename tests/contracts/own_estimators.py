@@ -39,6 +39,11 @@ class PredictsSeven(Constant):
     value = 7
 
 
+class TooSure(Constant):
+    def predict_proba(self, X: Any) -> Any:
+        return np.full((len(X), 2), 0.9)
+
+
 class PredictsTooFew(Constant):
     def predict(self, X: Any) -> Any:
         return np.zeros(1)

@@ -308,6 +308,7 @@ REFUSED_OF_NUMBERS = [
     plain("criterion=clipped is for numbers, and", OF_TWO, learner="forest"),
     plain("claim=within:0.5 is for numbers, and", OF_TWO, **USUAL_OF_CLASSES, claim="within:0.5"),
     *(plain("is not allowed: name the error from which a", clip=clip) for clip in (0, np.nan)),
+    plain("clip=1e+09 is over 1,000 times the range of the target", clip=1e9),
     held("claim=within:0.5 counts rows as independent", GROUPED, claim="refit,within:0.5"),
     held("subgroups=x0 counts rows of a subgroup as", GROUPED, subgroups="x0"),
     held("claim=vote is for classes, and the target 'y' has numbers: leave it out", claim="vote"),

@@ -413,6 +413,8 @@ def test_estimators_can_be_among_the_learners() -> None:
     assert text.replace(BernoulliNB={"sample": 1}).learner.learners[1].sample == 1
     with pytest.raises(InputError, match="BernoulliNB is named twice"):
         Study.paper(learner=[BernoulliNB(), BernoulliNB(alpha=2.0)])
+    with pytest.raises(InputError, match=r"GaussianSVM\(\.\.\.\) is a learner as an object"):
+        Study.paper(learner=GaussianSVM())
     assert Study.paper(learner=[BernoulliNB()]) == Study.paper(learner=BernoulliNB())
 
 

@@ -576,6 +576,7 @@ def make_template(spec: str, setting: str) -> Template:
 
 
 BATCH = 256
+ROUNDED = 1e-3  # by which the sum of a row's probabilities may be off
 SAMPLE_WEIGHT = "sample_weight"  # argument of fit in scikit-learn
 
 
@@ -771,8 +772,15 @@ def explain_gaps(X: Rows) -> Iterator[None]:
 
 
 def _predict_probability(estimator: Any, X: Rows, n_classes: int) -> NDArray[np.float64]:
-    """Return the probability of each class, (rows, n_classes)."""
-    return _spread(estimator.predict_proba(X), estimator, n_classes)
+    """Return the probability of each class, (rows, n_classes).
+
+    Raises:
+        ValueError: those of a row do not add up to 1.
+    """
+    shares = _spread(estimator.predict_proba(X), estimator, n_classes)
+    if not np.allclose(total := shares.sum(axis=1), 1.0, atol=ROUNDED):
+        raise ValueError(f"its probabilities add up to {total[np.argmax(abs(total - 1))]:.6g}, not to 1")
+    return shares
 
 
 def _spread(found: Any, estimator: Any, n_classes: int) -> NDArray[np.float64]:

@@ -103,6 +103,12 @@ def test_if_no_setting_has_all_its_fits_the_run_ends_with_the_reason(name: str) 
         run(study(name), TASK.X, TASK.y, execution=SERIAL)
 
 
+def test_probabilities_that_do_not_add_up_to_1_fail_the_fit() -> None:
+    options = {"learner": "own_estimators:TooSure", "measure": "log_loss", "resampling": "kfold:4"}
+    scored = evaluate(TASK.X, TASK.y, execution=SERIAL, **options)
+    assert "its probabilities add up to 1.8, not to 1" in scored.execution["failures"][0][-1]
+
+
 # A class of a script or a notebook, which no other process can import
 
 
