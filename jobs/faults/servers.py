@@ -29,7 +29,7 @@ def serve(bucket: str) -> Iterator[dict[str, str]]:
     endpoint = f"http://127.0.0.1:{port}"
     with subprocess.Popen(command, stdout=quiet, stderr=quiet, env=environment) as server:
         try:
-            _make_bucket(f"{endpoint}/{bucket}", time.monotonic() + START)
+            _make_bucket(f"{endpoint}/{bucket}", server, time.monotonic() + START)
             named = {"ENDPOINT_URL": endpoint, "ALLOW_HTTP": "true", "REGION": "us-east-1"}
             keys = {"ACCESS_KEY_ID": "test", "SECRET_ACCESS_KEY": "hidden-key"}
             yield {f"AWS_{name}": value for name, value in (named | keys).items()}
@@ -37,12 +37,12 @@ def serve(bucket: str) -> Iterator[dict[str, str]]:
             server.kill()
 
 
-def _make_bucket(url: str, deadline: float) -> None:
+def _make_bucket(url: str, server: "subprocess.Popen[bytes]", deadline: float) -> None:
     while True:
         try:
             urlopen(Request(url, method="PUT")).close()
         except OSError:
-            if time.monotonic() > deadline:
+            if server.poll() is not None or time.monotonic() > deadline:
                 raise
             time.sleep(0.05)
         else:
