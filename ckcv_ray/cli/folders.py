@@ -27,10 +27,11 @@ from ckcv_ray.errors import (
     pluralize,
 )
 from ckcv_ray.runs.finished import load, replay
-from ckcv_ray.runs.result import Certified, Result, find_quoted
+from ckcv_ray.runs.result import Certified, find_quoted, find_verdict
 from ckcv_ray.runs.scored import Scored, rank_entries
 from ckcv_ray.runs.verify import SECONDS, Verification
 from ckcv_ray.runs.verify import verify as verify_folder
+from ckcv_ray.runs.watch import find_alarm
 from ckcv_ray.storage.files import find_run_folders
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.study.study import Execution
@@ -88,9 +89,11 @@ class ListedRun(NamedTuple):
     # "finished", "provisional" (something failed), "running", "unfinished", "damaged", or "unreadable" where
     # a package that it needs is not available, or its store does not answer
     state: str
+    # "may be quoted", "with caution", "nothing yet" or "not accepted"; "" of scores, or if it is not known
+    verdict: str
     result: str  # what may be quoted, or the scores; "" if nothing is known yet
     date: str  # when it was last written, in local time, such as 2026-03-01 12:30
-    problem: str  # what is wrong with it; "" if nothing is
+    problem: str  # what is wrong with it, or an alarm of ckcv watch; "" if there is neither
 
 
 def list_runs(place: str | PathLike[str]) -> list[ListedRun]:
@@ -110,35 +113,33 @@ def list_runs(place: str | PathLike[str]) -> list[ListedRun]:
 
 def _describe_folder(address: str, written: float) -> ListedRun:
     folder = RunFolder(address)
-    command, target, rows, result = None, None, None, ""
-    date, state = datetime.fromtimestamp(written).isoformat(" ", "minutes"), "unfinished"
+    date = datetime.fromtimestamp(written).isoformat(" ", "minutes")
+    run = ListedRun(address, None, None, None, "unfinished", "", "", date, "")
     try:
-        state = "running" if folder.files.lock.busy else state
+        run = run._replace(state="running" if folder.files.lock.busy else run.state)
         identity = folder.require()
-        command = identity.study.command
+        run = run._replace(command=identity.study.command)
         task = folder.problem(identity).all_rows
-        target, rows = task.target.name, task.n
-        if folder.finished:
-            found = load(address)
-            state = "finished" if found.complete else "provisional"
-            result = _describe_result(found)
+        run = run._replace(target=task.target.name, rows=task.n)
+        return _add_result(run, cast(Certified | Scored, load(address))) if folder.finished else run
     except CKCVError as error:
         state = "unreadable" if isinstance(error, LackingError | UnreachableError) else "damaged"
-        return ListedRun(address, command, target, rows, state, "", date, str(error))
-    return ListedRun(address, command, target, rows, state, result, date, "")
+        return run._replace(state=state, problem=str(error))
 
 
-def _describe_result(result: Result) -> str:
-    """Return briefly what may be quoted from a finished study, or its best scores."""
+def _add_result(run: ListedRun, result: Certified | Scored) -> ListedRun:
+    """Return a run with, briefly, what may be quoted from it, or with its best scores."""
+    run = run._replace(state="finished" if result.complete else "provisional")
     if isinstance(result, Scored):
         score = result.scores[0]
         entry, figures = rank_entries(result, score)[0]
-        return f"{score.name} {figures.mean:.4g} ({entry.name})"
-    claim = find_quoted(cast(Certified, result))[0]
-    return "nothing can be quoted" if claim is None else f"{claim.name} {claim.says}"
+        return run._replace(result=f"{score.name} {figures.mean:.4g} ({entry.name})")
+    claim, _ = find_quoted(result)
+    says = "nothing can be quoted" if claim is None else f"{claim.name} {claim.says}"
+    return run._replace(verdict=find_verdict(result), result=says, problem=find_alarm(result))
 
 
-HEADINGS: tuple[str, ...] = ("folder", "made by", "target", "rows", "state", "result", "last written")
+HEADINGS = ("folder", "made by", "target", "rows", "state", "verdict", "result", "last written")
 LONGEST_CELL = 60
 
 
@@ -161,11 +162,11 @@ def list_folders(
         ckcv list --json
     """
     runs = list_runs(folder)
-    rows = [HEADINGS]
+    rows: list[tuple[str, ...]] = [HEADINGS]
     for run in runs:
         made_by = "" if run.command is None else f"ckcv {run.command}"
         n_rows = "" if run.rows is None else f"{run.rows:,}"
-        cells = run.folder, made_by, run.target or "", n_rows, run.state, run.result, run.date
+        cells = run.folder, made_by, run.target or "", n_rows, *run[4:-1]
         rows.append(tuple(cut(plain(cell), LONGEST_CELL) for cell in cells))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]

@@ -1,7 +1,7 @@
 """Commands judge, compare and watch: rows with labels, on which predictions are judged."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import typer
 
@@ -47,38 +47,35 @@ def choose_columns(
     return PredictionColumns(label, prediction, score, against, group, weight, named)
 
 
-def ask(
+class ClaimOptions(NamedTuple):
+    """What is to be claimed: the fields of ``Asked``."""
+
     claim: str = make_option(
         "What is claimed; several as a,b share delta: error, sensitivity, specificity, recall, auc, ppv (of "
         "this source, or ppv:0.02 at a prevalence), npv:0.02; for numbers within:0.9.",
         "the error; for scores alone, the auc",
         value="",
-    ),
-    cut_off: float | None = make_option("Score from which a row counts as positive, fixed beforehand."),
-    positive: str | None = make_option("Label of the positive class.", "the second, sorted"),
-    require: str = make_option("Choose the cut-off on these rows: sensitivity>=0.9.", value=""),
-    accept: str = make_option("What must be proven: error<=0.1; else exit code 5 or 6.", value=""),
-    clip: float | None = make_option("Judge numbers; a larger error counts as this one.", panel=NUMBERS),
-    baseline: float | None = make_option("Constant prediction to compare with.", panel=NUMBERS),
+    )
+    cut_off: float | None = make_option("Score from which a row counts as positive, fixed beforehand.")
+    positive: str | None = make_option("Label of the positive class.", "the second, sorted")
+    require: str = make_option("Choose the cut-off on these rows: sensitivity>=0.9.", value="")
+    accept: str = make_option("What must be proven: error<=0.1; else exit code 5 or 6.", value="")
+    clip: float | None = make_option("Judge numbers; a larger error counts as this one.", panel=NUMBERS)
+    baseline: float | None = make_option("Constant prediction to compare with.", panel=NUMBERS)
     largest_group: float | None = make_option(
         "Most rows that a group can have, fixed beforehand: the error is then about rows.", panel=GROUPS
-    ),
-    delta: float = typer.Option(0.05, help="Probability that anything claimed is false."),
-    seed: str = typer.Option("0", help="Seed of the pairs of an AUC, or random."),
-    empty_wrong: bool = make_flag("--empty-wrong", "Count rows without a label or prediction as wrong."),
-) -> Asked:
-    """Return what is to be claimed."""
-    return Asked(
-        claim, cut_off, positive, require, accept, clip, baseline, largest_group, delta, seed, empty_wrong
     )
+    delta: float = typer.Option(0.05, help="Probability that anything claimed is false.")
+    seed: str = typer.Option("0", help="Seed of the pairs of an AUC, or random.")
+    empty_wrong: bool = make_flag("--empty-wrong", "Count rows without a label or prediction as wrong.")
 
 
-@with_options(columns=choose_columns, asked=ask, reading=data.make_reading)
+@with_options(columns=choose_columns, asked=ClaimOptions, reading=data.make_reading)
 def judge(
     source: Annotated[str, make_argument("TABLE", "Labels and predictions.", data.check_source)],
     reading: Reading,
     columns: PredictionColumns,
-    asked: Asked,
+    asked: ClaimOptions,
     out: Path | None = make_option("HTML page to write as well."),
     details: DetailsFlag = False,
     as_json: JsonFlag = False,
@@ -94,7 +91,7 @@ def judge(
         ckcv judge test.csv --label outcome --score risk --require 'sensitivity>=0.9'
         ckcv judge test.csv --label price --prediction guess --clip 50 --baseline 200
     """
-    found = judge_table(data.read_new_rows(source, reading), columns, asked, source)
+    found = judge_table(data.read_new_rows(source, reading), columns, Asked(**asked._asdict()), source)
     show(found.to_json(), found.summary(details), as_json)
     if out is not None:
         say(f"page: {found.report(out)}")

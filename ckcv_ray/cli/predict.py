@@ -17,9 +17,10 @@ from ckcv_ray.cli.options import Folder, make_flag, make_option, with_options
 from ckcv_ray.cli.output import results, say
 from ckcv_ray.errors import InputError, escape_text, format_number, format_percent, pluralize
 from ckcv_ray.learners.ensemble import Prediction
+from ckcv_ray.reports.facts import CAUTION, QUESTION, tell_verdict
 from ckcv_ray.runs.finished import load, load_run
 from ckcv_ray.runs.judged import calibrate
-from ckcv_ray.runs.result import Certified, Marks, Result, compute_probabilities, mark_rows
+from ckcv_ray.runs.result import Certified, Marks, Result, compute_probabilities, find_verdict, mark_rows
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.storage.pages import check_page, write_page
 from ckcv_ray.tables.columns import NewRows, check_column, declare_cells, is_text, some
@@ -235,6 +236,10 @@ def _say_proven(result: Result, rule: Rule, marks: Marks, told: list[str]) -> No
         same = result.task.target.word("; --vote gives the same in every call", "")
         say(f"drawn: one member for each row, different in every call{same}")
     say(*told)
+    if isinstance(result, Certified) and find_verdict(result) != "may be quoted":
+        names = {"accepted", CAUTION, QUESTION} | ({"verdict"} if result.claims[0].covers(rule) else set())
+        facts = [fact for fact in tell_verdict(result).facts if fact.name in names]
+        say(*(f"{fact.name}: {fact.text}" if fact.name.isupper() else fact.text for fact in facts))
     if (answered := marks.get("answered")) is not None:
         say(f"{int(answered.sum())} of {len(answered)} rows answered")
 
@@ -259,8 +264,6 @@ def _say_rows(table: Table, result: Result, rule: Rule) -> None:
         say(table.rows.unseen)
     if reason := table.rows.reason:
         say(f"{int(table.rows.bad.sum())} of {len(table.rows.bad)} rows could not be judged: {reason}")
-    if isinstance(result, Certified):
-        say(*result.certificate.describe_constants(), *result.certificate.describe_repeats())
     if rule.name == "random":
         say(f"--seed {rule.seed} repeats these draws")
 

@@ -138,8 +138,10 @@ def thin_values(values: tuple[T, ...], most: int) -> tuple[T, ...]:
 
 
 SHOWN = {
+    "alarm": "runs.watch.find_alarm",
     "calibration": "runs.judged.calibrate",
     "card": "reports.render.make_card",
+    "cautions": "reports.facts.list_cautions",
     "plan": "reports.render.make_plan_card",
     "plot": "reports.figures.Plots",
     "scores": "reports.figures.plot_scores",

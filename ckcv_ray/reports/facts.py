@@ -29,7 +29,7 @@ from ckcv_ray.core.bounds.betting import bound_mean_loss
 from ckcv_ray.core.bounds.binomial import bound_both_sides, clopper_pearson
 from ckcv_ray.core.intervals import INTERVALS, MISS
 from ckcv_ray.core.measures import Score
-from ckcv_ray.core.options import get_values, list_inside
+from ckcv_ray.core.options import get_values, list_inside, present
 from ckcv_ray.core.resampling.complete import Rotation
 from ckcv_ray.errors import (
     NOT_SET,
@@ -447,7 +447,7 @@ def facts(
     means = f"Appendix: {result.task.target.word('L_MS and L_EE', 'means over splits')}"
     not_covered = [Fact("not covered", text) for text in (*c.not_covered, REPEATED)]
     return [
-        _tell_quote(result),
+        tell_verdict(result),
         Section("subject", "What is it about?", _tell_subject(result, found)),
         Section("voids", "What voids it?", not_covered),
         Section("check", "How do I check it?", [Fact(f"ckcv verify {FOLDER}", CHECKED)]),
@@ -468,11 +468,10 @@ def facts(
 # The first screen of what is certified
 
 
-def _tell_quote(result: Certified) -> Section:
+def tell_verdict(result: Certified) -> Section:
+    """Tell what of a result may be quoted, as ``tell_quote`` does, and which folders were not read."""
     c, question = result.certificate, result.problem.all_rows.units.question
-    told = tell_quote(
-        c, result.task, *find_quoted(result), _list_cautions(result), result.decisions, question
-    )
+    told = tell_quote(c, result.task, *find_quoted(result), list_cautions(result), result.decisions, question)
     kicker = "Provisional: evaluations failed; the bound is proven nevertheless"
     unread = Fact("unread", _describe_passed_over(result), FIRST)
     notes = [Fact("note", text, DETAILS) for text in _list_notes(result)]
@@ -522,7 +521,8 @@ def _find_basis(claim: Claim) -> tuple[str, str]:
     return f"{claim.classifier}{cut_off}", HELD_OUT if claim.held_out else ESTIMATED
 
 
-def _list_cautions(result: Certified) -> list[str]:
+def list_cautions(result: Certified) -> list[str]:
+    """Return a sentence for each reason not to rely on what is proven, the gravest first."""
     c, problem, task, counts = result.certificate, result.problem, result.task, tabulate_claimed(result)
     said, learned = list[str](), np.isin(range(task.n_classes), task.y)
     if problem.held is not None and task.classes:
@@ -533,9 +533,9 @@ def _list_cautions(result: Certified) -> list[str]:
         never = np.flatnonzero(learned & counts.any(axis=1) & (counts.diagonal() == 0))
         if listed := task.target.name_classes(never, counts.sum(axis=1)):
             said.append(f"Never predicted correctly, so that every row counts as wrong: {listed}.")
-    provisional = [PROVISIONAL] if c.provisional else []
+    first = [text for text in (present("alarm", result), PROVISIONAL * c.provisional) if text]
     said += [*describe_sorted(problem.all_rows, result.study.seed), *c.list_cautions()]
-    return [*dict.fromkeys([*provisional, *_list_earlier(result), *c.describe_repeats(), *said])]
+    return [*dict.fromkeys([*first, *_list_earlier(result), *c.describe_repeats(), *said])]
 
 
 def _list_earlier(result: Certified) -> Iterator[str]:

@@ -433,7 +433,7 @@ def read_result(folder: RunFolder, problem: Problem) -> Result:
     Raises:
         StoreError: a file is damaged, or belongs to another winner or other splits.
     """
-    files, execution = folder.files, folder.execution()
+    files, execution = folder.files, folder.execution() | {"folder": str(folder)}
     if not problem.scores:
         table, winner = folder.candidates(problem)
         fitted, content = models.read_models(files, problem, winner.k), read_json(files, CERTIFICATE)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import inf, isfinite
 from secrets import randbits
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -43,7 +43,7 @@ class Result:
 
     Attributes:
         problem: the study on its task.
-        execution: what depends on the run: seconds, fits, evaluations, environment, and error on test rows.
+        execution: what depends on the run: folder, seconds, fits, evaluations, environment, test error.
         models: the models kept: F* and others, or the one fitted on all rows, or none.
         records: those of all evaluations; None unless requested.
     """
@@ -170,8 +170,7 @@ class Result:
             details: whether to add every figure and every claim.
             folder: where the run is kept, for commands to paste; "" if in none.
         """
-        summary: str = present("summary", self, details, folder)
-        return summary
+        return str(present("summary", self, details, folder))
 
     def __str__(self) -> str:
         return self.summary()
@@ -181,8 +180,7 @@ class Result:
 
     def _repr_html_(self) -> str:
         """Return the result for a notebook: a card with a drawing of the bound, or the scores."""
-        card: str = present("card", self)
-        return card
+        return str(present("card", self))
 
 
 def compute_probabilities(result: Result, rows: Rows, rule: Rule, predicted: Prediction) -> Values:
@@ -310,8 +308,7 @@ class Certified(Result):
     @property
     def plot(self) -> "Plots":
         """Plots in matplotlib: ``plot()`` of what is proven, ``plot.roc()`` and others; each returns axes."""
-        plots: Plots = present("plot", self)
-        return plots
+        return cast("Plots", present("plot", self))
 
     @cached_property
     def _claimed_rows(self) -> pa.Table | None:
@@ -415,6 +412,8 @@ class Certified(Result):
             "l_ee": self.l_ee,
             "error": c.error,
             "proven": first.to_json(),
+            "may_be_quoted": not c.refuse(first),
+            "cautions": present("cautions", self),
             "baseline": c.baseline.to_json() | {"predicted": constant},
             "below_baseline": self.proven < c.baseline.error if first.quantity.is_error else None,
             "measured": measured or None,
@@ -498,8 +497,7 @@ def find_quoted(result: Certified) -> tuple[Claim | None, str]:
     chosen for, or a condition for accepting the result that is met.
     """
     c = result.certificate
-    first = c.first
-    nothing = c.refuse(first)
+    first, nothing = c.first, c.refuse(c.first)
     if not nothing:
         return first, ""
     asked = {decision.condition.name for decision in result.decisions if decision.met}
@@ -508,6 +506,16 @@ def find_quoted(result: Certified) -> tuple[Claim | None, str]:
     proven = (claim for claim in c.claims if str(claim.quantity) in asked and claim.says_something)
     asked_for = next((claim for claim in proven if not claim.quantity.is_error), None)
     return asked_for if first.quantity.is_error else None, nothing
+
+
+def find_verdict(result: Certified) -> str:
+    """Return one of "may be quoted", "with caution", "nothing yet" and "not accepted"."""
+    if not all(decision.met for decision in result.decisions):
+        return "not accepted"
+    if find_quoted(result)[0] is None:
+        return "nothing yet"
+    cautions = [*present("cautions", result), result.problem.all_rows.units.question]
+    return "with caution" if any(cautions) else "may be quoted"
 
 
 def mark_rows(result: Result, rows: Rows, rule: Rule, predicted: Prediction) -> tuple[Marks, list[str]]:

@@ -474,6 +474,7 @@ def _run(job: Work, opened: Session) -> Result:
         alone = problem.scores or job.folder is None
         before = None if alone else find_before(problem, str(job.folder))
         result = finish(problem, backend, recorder, job.test, job.listen, job.stop, before)
+        result = replace(result, execution=result.execution | {"folder": job.folder})
         return replace(result, records=recorder.records()) if job.keep else result
 
 

@@ -10,6 +10,7 @@ alarm is ever raised although all that is certified still holds is at most delta
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import compress
 from math import exp, fsum
 from os import PathLike
@@ -26,12 +27,15 @@ from ckcv_ray.core.bounds.betting import Prior
 from ckcv_ray.core.bounds.binomial import check_delta
 from ckcv_ray.core.measures import average_by_group
 from ckcv_ray.errors import (
+    CKCVError,
     InputError,
     StoreError,
     ceil_percent,
+    cut_list,
     floor_percent,
     format_level,
     format_percent,
+    plain,
     pluralize,
     write_row,
 )
@@ -79,6 +83,11 @@ class Finding:
     more: int | None
 
     @property
+    def name(self) -> str:
+        """Which error it is about."""
+        return "error" if self.watched.label is None else f"error on class {self.watched.label!r}"
+
+    @property
     def rate(self) -> float | None:
         """The error measured; None without labels."""
         return self.errors / self.units if self.units else None
@@ -106,14 +115,13 @@ class Finding:
         Args:
             unit: "row" or "group".
         """
-        label, counted = self.watched.label, pluralize(self.units, unit)
-        name = "error" if label is None else f"error on class {label!r}"
         if self.rate is None:
-            return [f"{name}: no label yet"]
+            return [f"{self.name}: no label yet"]
+        counted = pluralize(self.units, unit)
         wrong = f"{self.errors:g} of {counted}" if unit == "row" else f"mean over {counted}"
         level = format_level(self.watched.delta)
         return [
-            f"{name}: {format_percent(self.rate)} ({wrong}); at all times from "
+            f"{self.name}: {format_percent(self.rate)} ({wrong}); at all times from "
             f"{floor_percent(self.limits.low)} to {ceil_percent(self.limits.high)}, with probability {level}",
             *([f"  {self._judge(unit)}"] if self.watched.bound is not None else []),
         ]
@@ -286,6 +294,28 @@ def watch(
     findings, head = _judge_rows(result, watched, there, file), "" if found is None else found.head
     about = result.run_id, str(file), rule.classifier(), result.task.unit, header.delta
     return WatchedRun(*about, len(there), len(live), head, findings, notes)
+
+
+@lru_cache(maxsize=1)  # a stream can be long, and an alarm is told in several places
+def find_alarm(result: Certified) -> str:
+    """Return a sentence if the stream in the folder of a result has an alarm, or is refused; else ""."""
+    if not (address := result.execution.get("folder")):
+        return ""
+    folder = RunFolder(address)
+    try:
+        found, file = pieces.read_stream(folder.files, STREAM), folder.files.path(STREAM)
+        if folder.finished:  # otherwise it has been removed since
+            folder.check_stream()
+        if found is None:
+            return ""
+        header = _make_header(result, folder, found, "auto", None, file)
+        rule = result.rule(header.by)
+        findings = _judge_rows(result, list_watched(result, rule, header.delta), found.rows, file)
+    except CKCVError as error:
+        return f"What ckcv watch has found is not known: {plain(str(error))}"
+    raised = [f"{one.name} (batch {one.alarm_batch:,})" for one in findings if one.alarm_batch is not None]
+    alarm = f"ckcv watch has raised an ALARM: {rule.classifier()} is wrong more often than certified"
+    return f"{alarm}, on live rows: {', '.join(cut_list(raised, 'more'))}." if raised else ""
 
 
 def _make_header(

@@ -15,6 +15,7 @@ from forgery import damage
 
 from ckcv_ray import InputError, Verification, load_run, load_scores
 from ckcv_ray.cli.folders import list_runs
+from ckcv_ray.runs.result import find_verdict
 from ckcv_ray.storage.files import LOCK
 
 
@@ -103,6 +104,9 @@ def test_run_folders_are_listed_and_nothing_is_written(ckcv: Command, runs: Path
     best = min(scores.figures(entry, scores.scores[0]).mean for entry in scores.entries)
     assert listed["scores"]["result"].startswith(f"zero_one {best:.4g} (")
     assert listed["unfinished"]["result"] == ""
+    verdicts = {name: run["verdict"] for name, run in listed.items()}
+    good = find_verdict(load_run(runs / "good" / "r"))
+    assert verdicts == {"good": good, "scores": "", "unfinished": "", "damaged": ""}
     assert "certificate.json" in listed["damaged"]["problem"]
     assert snapshot(runs) == before
 

@@ -3,6 +3,7 @@ fit for a terminal and a spreadsheet.
 """
 
 import io
+import json
 import pickle
 import re
 import shutil
@@ -19,6 +20,7 @@ from pyarrow import csv, parquet
 
 from ckcv_ray import load_run
 from ckcv_ray.errors import format_percent
+from ckcv_ray.runs.result import find_verdict
 
 
 def test_predict_matches_columns_by_name(
@@ -262,3 +264,45 @@ def test_numbers_are_no_formulas(ckcv: Command, patients_run: Path, patients: Pa
     """A score below zero begins with a minus, and stays a number."""
     words = ("predict", patients_run, patients, "--seed", 1)
     assert ckcv(*words, "--csv-safe") == ckcv(*words)
+
+
+VERDICTS = {  # how a table differs, what is asked of it, the verdict, and what predict says of it
+    "may be quoted": ("", (), ()),
+    "with caution": ("twice", (), ("Quote with CAUTION: in the long run at most ", "CAUTION: ")),
+    "nothing yet": ("noise", (), ("Nothing can be quoted yet. ",)),
+    "not accepted": ("", ("--accept", "error<=0.001"), ("NOT ACCEPTED: ", "May be quoted: ")),
+    "question": ("visit_id", (), ("Quote with CAUTION: ", "QUESTION: ")),
+}
+
+
+@pytest.mark.parametrize("name", VERDICTS)
+def test_predict_and_list_say_whether_the_run_may_be_quoted(ckcv: Command, tmp_path: Path, name: str) -> None:
+    differs, options, words = VERDICTS[name]
+    rng = np.random.default_rng(5)
+    y, size = np.arange(200) % 2, rng.normal(size=200)
+    columns = {"size": size + 2 * (y if differs != "noise" else 0), "y": np.where(y, "ill", "well")}
+    if differs == "visit_id":  # each of four rows
+        columns[differs] = np.arange(200) // 4
+    table, run = pa.table(columns), tmp_path / "r"
+    csv.write_csv(pa.concat_tables([table] * (2 if differs == "twice" else 1)), tmp_path / "t.csv")
+    asked = ("--target", "y", "--learner", "naive_bayes", "--seed", 1 << 40, *STUDY, "--out", run)
+    assert ckcv("run", tmp_path / "t.csv", *asked, *options)[0] == (5 if options else 0)
+    result, before = load_run(run), snapshot(run)
+    verdict = "with caution" if name == "question" else name
+    assert find_verdict(result) == verdict
+    code, _, said = ckcv("predict", run, tmp_path / "t.csv")
+    lines, screen = said.splitlines(), unwrap(ckcv("status", run, "--details")[1])
+    assert (code, all(any(line.startswith(each) for line in lines) for each in words)) == (0, True)
+    told = [line for line in lines if line.startswith(("NOT", "Quote", "Nothing", "May", "CAUTION", "QUEST"))]
+    assert bool(told) == bool(words)
+    assert all(
+        line.replace("CAUTION: ", "", line.startswith("C")) in screen for line in told if line[0] != "Q"
+    )
+    by_full = ckcv("predict", run, tmp_path / "t.csv", "--full")[2]
+    assert not any(each in by_full for each in ("Quote with", "May be quoted", "Nothing can be quoted"))
+    assert ("NOT ACCEPTED: " in by_full) == bool(options)
+    rows, listed = json.loads(ckcv("list", run, "--json")[1])["runs"], ckcv("list", run)[1].splitlines()
+    assert [row["verdict"] for row in rows] == [verdict]
+    place = listed[0].index("verdict")
+    assert listed[1][place:].startswith(f"{verdict}  ")
+    assert snapshot(run) == before

@@ -16,11 +16,11 @@ from pages import Page
 
 from ckcv_ray import Certified, Job, Result, Scored, Study, Task, load_run
 from ckcv_ray.errors import ceil_percent
-from ckcv_ray.reports.facts import CAUTION, DETAILS, FIRST, FOLDER, Fact, Section, facts
+from ckcv_ray.reports.facts import CAUTION, DETAILS, FIRST, FOLDER, QUESTION, Fact, Section, facts
 from ckcv_ray.reports.render import LINE_WIDTH, escape_markdown, make_markdown, make_page
 from ckcv_ray.runs.finished import load
 from ckcv_ray.runs.judged import GRID, judge_rows, trace_roc
-from ckcv_ray.runs.result import find_quoted, tabulate_claimed
+from ckcv_ray.runs.result import find_quoted, find_verdict, tabulate_claimed
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.storage.folder import LONGEST_QUESTION
 
@@ -118,6 +118,22 @@ def test_facts_side_by_side_are_of_one_rule_and_one_may_be_quoted(case: str, fin
             assert [fact.value for fact in numbers] == ([] if quoted is None else [quoted.bound])
             assert ("Nothing can be quoted" in result.summary()) == (quoted is None)
             assert bool(why_not) or quoted is result.certificate.first
+            check_verdict(result, told)
+
+
+def check_verdict(result: Certified, told: list[Fact]) -> None:
+    """A word and JSON say of the verdict what the first screen does."""
+    content, verdict = result.to_json(), find_verdict(result)
+    assert content["may_be_quoted"] == (not find_quoted(result)[1])
+    assert {fact.text for fact in told if fact.name == CAUTION} <= {*content["cautions"]}
+    assert (verdict == "not accepted") == result.summary().startswith("NOT ACCEPTED")
+    if verdict != "not accepted":
+        (said,) = (fact.text for fact in told if fact.name == "verdict")
+        names = {fact.name for fact in told}
+        assert (verdict == "nothing yet") == ("number" not in names)
+        assert (verdict == "may be quoted") == said.startswith("May be quoted: ")
+        assert verdict != "with caution" or names & {CAUTION, QUESTION}
+        assert verdict == "with caution" or not said.startswith("Quote with CAUTION: ")
 
 
 def check_counts(result: Result, sections: list[Section]) -> None:

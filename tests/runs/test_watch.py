@@ -9,15 +9,25 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from conftest import blobs, snapshot
+from conftest import Command, blobs, snapshot, unwrap
 from finished import KINDS, SERIAL, Finished
 from forgery import reseal
+from pyarrow import csv
 
 from ckcv_ray import InputError, Job, StoreError, Study, Task, load_run, verify, watch
 from ckcv_ray.core.bounds.betting import limit_at_all_times, make_prior
-from ckcv_ray.runs.result import bound_error
+from ckcv_ray.runs.result import bound_error, find_verdict
 from ckcv_ray.runs.run import run_job
-from ckcv_ray.runs.watch import ALARM, HOLDS, UNCERTIFIED, UNKNOWN, Watched, judge_losses, list_watched
+from ckcv_ray.runs.watch import (
+    ALARM,
+    HOLDS,
+    UNCERTIFIED,
+    UNKNOWN,
+    Watched,
+    find_alarm,
+    judge_losses,
+    list_watched,
+)
 from ckcv_ray.storage import pieces
 from ckcv_ray.storage.pieces import STREAM
 
@@ -382,3 +392,95 @@ def test_a_stream_may_be_elsewhere_and_the_run_folder_stays_as_it_is(runs: Runs,
     assert snapshot(run) == before
     files = sorted(file.name for file in tmp_path.iterdir() if file.is_file())
     assert files == ["live-000001.jsonl", "live.jsonl"]
+
+
+@pytest.fixture
+def tell(ckcv: Command, tmp_path: Path) -> Callable[..., list[str]]:
+    """What status, its JSON, list, its JSON, predict and a report say of a run, which they leave as it is."""
+    csv.write_csv(pa.table(features(8)), tmp_path / "new.csv")
+
+    def say(run: Path) -> list[str]:
+        before, out = snapshot(run), tmp_path / "page.md"
+        commands = [("status", run), ("status", run, "--json"), ("list", run), ("list", run, "--json")]
+        commands += [("predict", run, tmp_path / "new.csv", *more) for more in ((), ("--full",))]
+        done = [ckcv(*words) for words in [*commands, ("report", run, "--out", out)]]
+        assert [code for code, *_ in done] == [0] * len(done)
+        assert snapshot(run) == before
+        shown = [f"{shown}{messages}" for _, shown, messages in done[:-1]]
+        return [*map(unwrap, shown), out.read_text().replace("\\", "")]
+
+    return say
+
+
+Tell = Callable[[Path], list[str]]
+
+
+def test_an_alarm_is_told_wherever_what_is_proven_is(runs: Runs, tell: Tell) -> None:
+    run = runs()
+    watch(run, rows(100, 0.01))
+    assert not any("ckcv watch has" in text for text in tell(run))
+    assert find_alarm(load_run(run)) == ""
+    watch(run, rows(300, 0.5, first=100))
+    result, errors = load_run(run), [f"error on class {label!r} (batch 2)" for label in LABELS]
+    alarm = (
+        "ckcv watch has raised an ALARM: the model fitted on the learning rows is wrong more often than "
+        f"certified, on live rows: {', '.join(['error (batch 2)', *errors])}."
+    )
+    assert (find_alarm(result), result.to_json()["cautions"][0]) == (alarm, alarm)
+    assert (find_verdict(result), result.to_json()["may_be_quoted"]) == ("with caution", True)
+    status, values, listed, entries, predicted, by_full, _ = told = tell(run)
+    assert all(alarm in text for text in told)
+    assert status.startswith("Quote with CAUTION: ")
+    assert json.loads(values)["cautions"][0] == alarm
+    assert f"{run}: {alarm}" in listed
+    (entry,) = json.loads(entries)["runs"]
+    assert (entry["state"], entry["verdict"], entry["problem"]) == ("finished", "with caution", alarm)
+    assert f"Quote with CAUTION: in the long run at most {result.claims[0].limit}" in predicted
+    assert f"CAUTION: {alarm}" in predicted
+    assert "Quote with CAUTION" not in by_full  # of which nothing is proven
+    assert alarm in result._repr_html_().replace("&#39;", "'")
+
+
+def test_an_alarm_of_a_rule_names_it_and_counts_for_groups_as_well(runs: Runs, tmp_path: Path) -> None:
+    run = runs("live members")
+    assert watch(run, rows(400, 0.9), by="vote").alarm
+    assert "an ALARM: the majority vote of F* is wrong" in unwrap(load_run(run).summary())
+    run, of = runs("live groups"), GROUPED.units.name or "group"
+    groups = {of: [str(i // 2) for i in range(400)]}
+    assert watch(run, rows(400, 0.9, **groups), stream=tmp_path / "live.jsonl").alarm
+    assert find_alarm(load_run(run)) == ""  # it is elsewhere
+    watch(run, rows(400, 0.9, **groups))
+    assert find_alarm(load_run(run)).endswith("on live rows: error (batch 1).")
+
+
+def test_a_run_that_is_repaired_tells_the_alarm_of_its_stream(runs: Runs, monkeypatch: Any) -> None:
+    run, job = runs(), Job(*STUDIES["live"])
+    watch(run, rows(400, 0.5))
+    alarm = find_alarm(load_run(run))
+    (run / "certificate.json").write_text("{}")
+    found = [run_job(job._replace(out=run), SERIAL) for _ in range(2)]  # repaired, then finished
+    assert [find_alarm(result) for result in found] == [alarm] * 2
+    assert find_alarm(run_job(job, SERIAL)) == ""
+    monkeypatch.chdir(run.parent)
+    result = load_run(run.name)
+    monkeypatch.chdir("/")  # where it is not
+    assert find_alarm(result) == ""
+
+
+@pytest.mark.parametrize("name", [*DAMAGED, "removed", "no label", "no rule", "no claim", "smallest delta"])
+def test_a_damaged_stream_is_a_caution_wherever_an_alarm_would_be(runs: Runs, tell: Tell, name: str) -> None:
+    changes: dict[str, tuple[Change, str]] = {
+        "removed": (lambda run: (run / STREAM).unlink(), "does not match the manifest: put back the file"),
+        "no label": (put(2, label="ill"), "'ill' is no class of the run"),
+        "no rule": (put(0, by="\n<b>magic"), "by='\\n<b>magic'"),
+        "no claim": (put(0, by="member:0"), "no error below 100 % is certified"),
+        "smallest delta": (put(0, delta=5e-324), "delta"),
+    }
+    run, (change, words) = runs(), (DAMAGED | changes)[name]
+    watch(run, rows(400, 0.5))
+    change(run)
+    with pytest.raises((StoreError, InputError), match=None if name in changes else words):
+        watch(run)
+    assert words in find_alarm(load_run(run))
+    assert find_alarm(load_run(run)).startswith("What ckcv watch has found is not known: ")
+    assert all("What ckcv watch has found is not known: " in text for text in tell(run))
