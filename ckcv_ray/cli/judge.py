@@ -187,7 +187,7 @@ def compare(
     thousands: str = data.THOUSANDS,
     as_json: JsonFlag = False,
 ) -> None:
-    """Prove on judged rows that a run errs less often than another, or by at most a margin more.
+    """Prove on judged rows that a run errs less often than another, or at most a margin more.
 
     The rows are labelled, and neither has learned from them. Each classifies them by the rule that ckcv
     predict uses. The run is proven better by an exact sign test on the rows that only one of the two gets

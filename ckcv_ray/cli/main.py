@@ -125,7 +125,7 @@ COMMANDS = {  # the commands and their help
     "predict": "Classify rows, or predict numbers, with what a finished run or evaluation has fitted.",
     "verify": "Check a finished run, and report what was recomputed and what was taken on trust.",
     "evaluate": "Score learners by a usual procedure of cross validation, without a certificate.",
-    "compare": "Prove on judged rows that a run errs less often than another, or by at most a margin more.",
+    "compare": "Prove on judged rows that a run errs less often than another, or at most a margin more.",
     "watch": "Compare live rows, once their labels are known, with what a finished run has certified.",
     "judge": "Prove how often somebody else's predictions are wrong, on rows that nothing has seen.",
     "plan": "Estimate the evaluations, memory and time that a study needs, without running it.",

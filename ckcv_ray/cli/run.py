@@ -52,7 +52,7 @@ SERIAL = Execution("serial")
 HOUR, LONG = 3600.0, 600.0
 MAX_TRIED = 6
 WORKERS = "1,8,64,512"
-OF_PLAN = {"DATA", "--json", "--rows", "--try", "--workers", "--write-study"}  # a run does not take these
+OF_PLAN = {"DATA", "--json", "--rows", "--try", "--workers", "--write-study"}  # not passed on to the run
 
 
 @with_options(execution=options.make_execution, study=options.make_study, chosen=data.choose_columns)
@@ -238,7 +238,7 @@ def _describe_try(scored: Scored, late: list[str], problem: Problem) -> tuple[di
     for claim in claims:
         of = "" if claim.label is None else f" of class {claim.label!r}"
         seen = f"if {claim.errors or 0:,} of {claim.rows or 0:,} held-out rows{of} are wrong"
-        seen = "or closer, if rows held out are predicted as well" if problem.has_losses else seen
+        seen = "or tighter, if rows held out are predicted as well" if problem.has_losses else seen
         sentence = claim.quantity.word(claim.quantity.quoted, claim, problem.task)
         if ranked[0][1].mean >= constant or (claim.gate is not None and not claim.gate.passed):
             sentence = "nothing can be quoted, since it is not proven better than a constant"

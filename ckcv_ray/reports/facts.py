@@ -532,7 +532,7 @@ def list_cautions(result: Certified) -> list[str]:
     if counts is not None and len(counts) > 2:  # otherwise it is said by class
         never = np.flatnonzero(learned & counts.any(axis=1) & (counts.diagonal() == 0))
         if listed := task.target.name_classes(never, counts.sum(axis=1)):
-            said.append(f"Never predicted correctly, so that every row counts as wrong: {listed}.")
+            said.append(f"Never predicted correctly, so that all their rows count as wrong: {listed}.")
     first = [text for text in (present("alarm", result), PROVISIONAL * c.provisional) if text]
     said += [*describe_sorted(problem.all_rows, result.study.seed), *c.list_cautions()]
     return [*dict.fromkeys([*first, *_list_earlier(result), *c.describe_repeats(), *said])]
@@ -581,7 +581,7 @@ def _list_notes(result: Certified) -> Iterator[str]:
     if 2 * (every - learned) > every + 1:  # half of an odd number is rounded
         yield (
             f"{every - learned} of {every} {all_rows.unit}s certify and {learned} are learned from: the more "
-            "certify, the closer the bound, but the fewer are learned from, the more the model errs"
+            "certify, the tighter the bound, but the fewer are learned from, the more the model errs"
         )
 
 
@@ -615,9 +615,9 @@ def list_edges(problem: Problem, setting: Setting) -> list[str]:
 
 
 def _advise(result: Certified) -> Iterator[str]:
-    """Yield how a closer bound can be had, with what it is expected to be: by rows held out, or by more.
+    """Yield how a tighter bound can be had, with what it is expected to be: by rows held out, or by more.
 
-    Which bound on losses is the closest depends on each loss, and losses are unknown for other rows: for rows
+    Which bound on losses is tightest depends on each loss, and losses are unknown for other rows: for rows
     held out the bound is expected from the total alone, and for more rows by assuming that its distance from
     the mean shrinks as the root of their number grows.
     """

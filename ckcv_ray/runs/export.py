@@ -118,6 +118,6 @@ def _find_model(result: Result, rule: Rule) -> Any:
     number = find_member(rule.name)
     if number < 0 and rule.name not in ONE_MODEL:
         raise InputError(
-            f"{rule.classifier()} is not a single model: choose --member 0, or --refit with --certify holdout"
+            f"{rule.classifier()} is not a single model: choose --member 0 or --refit after --certify holdout"
         )
     return rule.ensemble(result.models).members[max(0, number)].model

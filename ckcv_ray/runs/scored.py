@@ -466,7 +466,7 @@ def rank_entries(result: Scored, score: Score) -> list[tuple[Entry, Figures]]:
 
 
 def explain_no_bound(result: Scored) -> str:
-    """Return why the rows that a split scores prove nothing about its model; "" if they do."""
+    """Return why the rows that a split scores prove nothing about its model; "" if they prove something."""
     study = result.study
     if not result.task.units.independent:
         return "rows belong to groups"

@@ -499,7 +499,7 @@ class Holdout(Certification):
     holdout_bound: str = option(
         HOLDOUT_BOUNDS[0],
         partial(check_choice, allowed=HOLDOUT_BOUNDS),
-        "Bound from held-out rows: clopper_pearson, or stevens (closer, by their order of draw).",
+        "Bound from held-out rows: clopper_pearson, or stevens (tighter, by their order of draw).",
     )
     holdout_where: str = option(
         "", _where, "Hold out by a column, named before any look: site=B, date>=2025-01-01."

@@ -263,7 +263,7 @@ class ColumnError(Exception):
 
     Args:
         what: what is wrong.
-        mends: how to mend it, each an imperative; {numeric} is that option with the name of the column.
+        mends: how to mend it, each an imperative; {numeric}, say, is that option with the name of the column.
     """
 
     def __init__(self, what: str, *mends: str) -> None:

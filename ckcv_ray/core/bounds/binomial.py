@@ -23,11 +23,11 @@ lam, checked for all p (``averaging``). A may exceed 1: it is averaged first, th
 Catoni (2007): R <= (1 - exp(-lam r - ln(1/delta)/m)) / (1 - exp(-lam)) for the mean error rate r, since
 E exp(-lam X) = (1 - p (1 - exp(-lam)))^m; lam is fixed in advance as sqrt(2 ln(1/delta) / (m p0)), p0 = 0.1.
 
-Stevens' bound without a number that is drawn: for h rows in an order that is drawn without regard to them,
-each of the C(h, x) sets of positions of x wrong rows is equally likely, and the number of the set that
-occurred, divided by C(h, x), replaces v (docs/theory/bounds.md, "By positions, without a number that is
-drawn"). With positions c_1 < .. < c_x, counted from 0, it is 1 + C(c_1, 1) + .. + C(c_x, x) (Knuth, The Art
-of Computer Programming 4A, section 7.2.1.3); without errors it is 1, which gives Clopper-Pearson.
+Stevens' bound without a random number: for h rows in an order that is drawn without regard to them, each of
+the C(h, x) sets of positions of x wrong rows is equally likely, and the number of the set that occurred,
+divided by C(h, x), replaces v (docs/theory/bounds.md, "By positions, without a random number"). With
+positions c_1 < .. < c_x, counted from 0, it is 1 + C(c_1, 1) + .. + C(c_x, x) (Knuth, The Art of Computer
+Programming 4A, section 7.2.1.3); without errors it is 1, which gives Clopper-Pearson.
 """
 
 from bisect import bisect_left
