@@ -1243,7 +1243,9 @@ def _infer(cells: Cells, name: str, asked: ColumnKind | None) -> Column:
             raise ColumnError("holds dates, not numbers", "leave it out of {numeric}")
         return Column(name, ColumnKind.DATE)
     if pa.types.is_time(cells.kind):
-        raise ColumnError("holds times of day", "write them as numbers, such as minutes", CATEGORY)
+        raise ColumnError(
+            f"holds times of day ({cells.kind})", "write them as numbers, such as minutes", CATEGORY
+        )
     is_empty = pa.types.is_null(cells.kind)
     raise ColumnError("is empty" if is_empty else f"holds {cells.kind}, which cannot be learned from")
 
