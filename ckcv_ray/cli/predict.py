@@ -23,7 +23,7 @@ from ckcv_ray.runs.judged import calibrate
 from ckcv_ray.runs.result import Certified, Marks, Result, compute_probabilities, find_verdict, mark_rows
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.storage.pages import check_page, write_page
-from ckcv_ray.tables.columns import NewRows, check_column, declare_cells, is_text, some
+from ckcv_ray.tables.columns import NewRows, check_column, declare_cells, is_text, name_numbered, some
 from ckcv_ray.tables.limits import find_withheld
 from ckcv_ray.tables.questions import find_known
 from ckcv_ray.tables.read import Reading
@@ -255,7 +255,8 @@ def _say_probabilities(result: Result, rule: Rule) -> None:
 
 
 def _say_rows(table: Table, result: Result, rule: Rule) -> None:
-    names, task = table.columns.column_names, result.task
+    task = result.task
+    names = name_numbered(table.columns.column_names, task.features)
     others = (*find_groups(task.units.name, names), task.weighting.column, task.split_by.column)
     used = {*task.features, task.target.name, table.keep, *others}
     if ignored := [name for name in names if name not in used]:

@@ -394,6 +394,7 @@ def _confirm(expected: forecast.Estimate, execution: Execution, yes: bool, limit
         seconds = forecast.estimate_wall_seconds(seconds, workers)
         where = f"ray, {pluralize(workers, 'worker')}"
     time = duration(seconds) if seconds >= 1 else "less than 1 s"
+    time = time if expected.is_known else "unknown, as every fit of the trial failed"
     say(f"estimated time: {time} ({where})")
     if seconds > LONG and not limited:
         say("--budget 10m ends within ten minutes instead; ckcv plan shows what other options take")

@@ -210,6 +210,11 @@ class Estimate:
     inputs: Inputs  # inputs of the evaluations
     rounds: RoundSeconds | None = None  # what a search within a budget takes; None for a race
 
+    @property
+    def is_known(self) -> bool:
+        """Whether any evaluation of the trial succeeded."""
+        return any(len(outcome.records) for outcome in self.outcomes)
+
     def expect_selection(self, problem: Problem) -> float:
         """Return the seconds that all evaluations of a problem, of which this is a part, would take."""
         if self.rounds is not None:
@@ -320,11 +325,14 @@ def estimate(problem: Problem, limit: float = 0.0, fit_timeout: float | None = N
     for outcome in trial.run() if trial else _try_units(queue, inputs, deadline):
         tried.append(outcome)
         queue.add(outcome)
+    rates, failed = queue.rates, [failure.path for outcome in tried for failure in outcome.failures]
+    lost = problem.learner_of_paths[np.array(failed, np.intp)]
+    rates.per_cost[lost[rates.per_cost[lost] == np.inf]] = 0.0  # all fits of a learner failed; others go on
     rounds = trial.measure_rounds() if trial else None
     left = rounds(queue.search.effort or 0) if rounds is not None and in_rounds else queue.expect_left()
     if not problem.scores:
-        left += _seconds_of_refits(problem, queue.rates)
-    return Estimate(left, queue.rates, tuple(tried), inputs, rounds)
+        left += _seconds_of_refits(problem, rates)
+    return Estimate(left, rates, tuple(tried), inputs, rounds)
 
 
 def plan(
@@ -363,7 +371,7 @@ def plan_problem(problem: Problem, workers: Sequence[int] = WORKERS) -> Plan:
     tried = thin_problem(problem)
     expected = estimate(tried)
     outcomes = expected.outcomes
-    if not any(len(outcome.records) for outcome in outcomes):
+    if not expected.is_known:
         failures = [failure for outcome in outcomes for failure in outcome.failures]
         raise RunError(f"nothing could be computed: {describe_failures(failures, tried)}")
     every, some = map(expected.expect_selection, (problem, tried))

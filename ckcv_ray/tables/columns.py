@@ -67,6 +67,13 @@ def check_column(name: object, names: Sequence[str], purpose: str = "") -> None:
     check_single(names, [name])
 
 
+def name_numbered(names: Sequence[str], features: Iterable[str]) -> list[str]:
+    """Return the names of a table's columns, with x0 for 0 where that is a feature, as of an array."""
+    known = set(features)
+    absent = {name for name in known.difference(names) if name[1:].isdecimal()}
+    return [f"x{name}" if name not in known and f"x{name}" in absent else name for name in names]
+
+
 def list_distinct(column: pa.ChunkedArray) -> tuple[list[Any], Index]:
     """Return the distinct values of a column, with None for an empty cell last, and each row's position."""
     if column.null_count == len(column):  # Arrow cannot join dictionaries of nothing
@@ -1042,7 +1049,8 @@ class Schema:
         Raises:
             InputError: a column is missing, or is of another kind as a whole.
         """
-        names = columns.column_names
+        names = name_numbered(columns.column_names, self.names)
+        columns = columns.rename_columns(names).replace_schema_metadata(columns.schema.metadata)
         position = {name: i for i, name in enumerate(names)}
         check_single(names, self.names)
         sparse = SPARSE in (columns.schema.metadata or {})  # what is absent is zero

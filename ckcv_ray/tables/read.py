@@ -955,7 +955,8 @@ def make_columns(X: object, features: tuple[str, ...] | None = None) -> pa.Table
     Args:
         X: a data frame of pandas or polars, an Arrow table, an array [n, d], a sparse matrix, or what
             ``read_rows`` reads.
-        features: names of the columns if X has none, or those of a frame count from 0; by default x0, x1, ...
+        features: names of the columns if X has none, or those of a frame count from 0 and none of these
+            is numbered; by default x0, x1, ...
 
     Raises:
         InputError: X is none of these.
@@ -963,9 +964,10 @@ def make_columns(X: object, features: tuple[str, ...] | None = None) -> pa.Table
     X = read_rows(X)
     if hasattr(X, "__arrow_c_stream__"):
         columns = _arrow(X)
-        if columns.num_columns and list(getattr(X, "columns", ())) == list(range(columns.num_columns)):
-            columns = columns.rename_columns(features or _name_columns(columns.num_columns))  # as of an array
-        return columns
+        d, named = columns.num_columns, features or _name_columns(columns.num_columns)
+        counted = list(getattr(X, "columns", ())) == list(range(d)) != []  # as of an array
+        numbered = features is not None and any(re.fullmatch(r"x?\d+", name) for name in features)
+        return columns.rename_columns(named) if counted and len(named) == d and not numbered else columns
     if hasattr(X, "toarray") and hasattr(X, "shape"):  # a sparse matrix, with its zeros
         _check_shape(X.shape)
         values = np.asarray(X.toarray())

@@ -193,6 +193,21 @@ def test_failures_have_their_own_exit_code(ckcv: Command, tmp_path: Path) -> Non
     assert ckcv(*asked, "--retry-failed")[0] == 3
 
 
+@pytest.mark.parametrize("more", [(), ("--budget", "10m")], ids=["race", "budget"])
+@pytest.mark.parametrize(
+    ("learner", "ends", "time"),
+    [("neighbors", 1, "unknown, as every fit of the trial failed"), ("neighbors,tree", 3, "less than 1 s")],
+)
+def test_fits_that_all_fail_are_not_expected_to_take_forever(
+    ckcv: Command, tmp_path: Path, learner: str, ends: int, time: str, more: tuple[str, ...]
+) -> None:
+    name = "n_neighbors" if ends == 1 else "neighbors.n_neighbors"
+    fail = "--learner", learner, "--param", f"{name}=4000", "--k", "3", "--n-splits", "2"
+    code, _, said = ckcv("run", "sklearn:iris", *fail, *more, "--out", tmp_path / "run")
+    assert code == ends
+    assert f"estimated time: {time} (serial, 1 worker)" in said
+
+
 def test_figures_at_another_cut_off_than_the_one_chosen_say_so(
     ckcv: Command, patients: Path, tmp_path: Path
 ) -> None:

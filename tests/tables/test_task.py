@@ -65,6 +65,29 @@ def test_arrays_lists_objects_and_frames_are_one_task():
     assert all(task.X.flags.c_contiguous for task in tasks)
 
 
+NUMBERED = pd.DataFrame(np.arange(24.0).reshape(8, 3) ** 2)  # columns 0, 1 and 2
+LETTERED = NUMBERED.set_axis(["a", "b", "c"], axis=1)
+
+
+@pytest.mark.parametrize("learned", [[0, 1, 2], [2, 0, 1], [1, 2], ["0", "2"]], ids=str)
+def test_numbered_columns_are_matched_by_name_in_any_order(learned: list[object]) -> None:
+    both = pd.concat([NUMBERED, NUMBERED.rename(columns=str)], axis=1)
+    task = Task.of(both[learned], ["no", "yes"] * 4)
+    for order in ([0, 1, 2], [2, 1, 0], [1, 0, 2], ["2", "0", "1"]):
+        assert np.array_equal(make_rows(both[order], task), task.X)
+    assert np.array_equal(make_rows(both[learned].to_numpy(), task), task.X)
+    with pytest.raises(InputError, match=r"there is no column 'x?2'"):
+        make_rows(NUMBERED[[0, 1]], task)
+
+
+def test_columns_that_are_counted_are_those_of_an_array_unless_names_are_numbers() -> None:
+    task = Task.of(LETTERED, ["no", "yes"] * 4)
+    assert np.array_equal(make_rows(NUMBERED, task), task.X)
+    for other in (NUMBERED[[2, 1, 0]], NUMBERED[[0, 1]]):
+        with pytest.raises(InputError, match="there is no column 'a': the columns are"):
+            make_rows(other, task)
+
+
 def test_without_leaves_the_other_rows_in_their_order():
     rows = np.random.default_rng(0).normal(size=(15, 2))
     task = Task.of(rows, ["bac"[i % 3] for i in range(15)])
