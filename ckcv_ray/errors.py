@@ -34,6 +34,12 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() or c in "\n\t" else escape_text(c) for c in text)
 
 
+def name_reason(traceback: str) -> str:
+    """Return type and message of the exception of a traceback, or the first line of another reason."""
+    last = traceback.rpartition("Traceback (most recent call last):\n")[2].splitlines()
+    return plain(next((line for line in last if line[:1].strip()), "unknown"))
+
+
 def escape_text(text: str) -> str:
     """Return text with everything but printable ASCII as Python escapes."""
     return text.encode("unicode_escape").decode()

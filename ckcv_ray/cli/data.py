@@ -22,7 +22,7 @@ from ckcv_ray.cli.options import make_argument, make_flag, make_option, with_opt
 from ckcv_ray.cli.output import NOT_YET_PROVEN, PROVEN_WORSE, say, show
 from ckcv_ray.core.quantities import parse_subgroup
 from ckcv_ray.engine.queue import Progress as RunProgress
-from ckcv_ray.errors import InputError, StoreError, plain, pluralize
+from ckcv_ray.errors import InputError, StoreError, name_reason, plain, pluralize
 from ckcv_ray.runs.progress import describe_progress
 from ckcv_ray.runs.result import Result
 from ckcv_ray.storage.execution import find_changes, read_environment
@@ -331,7 +331,7 @@ def show_result(result: Result, folder: str, as_json: bool, details: bool = Fals
         incomplete = "" if result.claims else ", and their scores are incomplete"
         say(
             f"{pluralize(len(failures), 'path')} failed{incomplete}: "
-            f"{' '.join(traceback.splitlines()[-1:])}; ckcv report shows the tracebacks"
+            f"{name_reason(traceback)}; ckcv report shows the tracebacks"
             + (", and the same command with --retry-failed tries again" if again else "")
         )
         raise typer.Exit(3)

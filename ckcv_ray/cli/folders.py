@@ -23,6 +23,7 @@ from ckcv_ray.errors import (
     UnreachableError,
     ceil_percent,
     cut,
+    name_reason,
     plain,
     pluralize,
 )
@@ -69,6 +70,8 @@ def _describe_unfinished(folder: RunFolder, queue: Queue) -> tuple[dict[str, Any
     }
     done = f"{at.computed:,} of {at.planned:,} evaluations computed, {at.dropped:,} dropped"
     lines = [f"run {problem.run_id} is not finished: {done}, {at.failed:,} failed"]
+    if failures := queue.failures():
+        lines.append(f"the first failure: {name_reason(failures[0].traceback)}")
     if at.best is not None:
         best, l_ms = at.best
         content |= {"setting": dict(best.setting), "k": best.k, "l_ms": l_ms}

@@ -473,9 +473,9 @@ def tell_verdict(result: Certified) -> Section:
     c, question = result.certificate, result.problem.all_rows.units.question
     told = tell_quote(c, result.task, *find_quoted(result), list_cautions(result), result.decisions, question)
     kicker = "Provisional: evaluations failed; the bound is proven nevertheless"
-    unread = Fact("unread", _describe_passed_over(result), FIRST)
+    lacking = Fact("failed", result.failed, FIRST), Fact("unread", _describe_passed_over(result), FIRST)
     notes = [Fact("note", text, DETAILS) for text in _list_notes(result)]
-    return replace(told, title=kicker if c.provisional else told.title, facts=[*told.facts, unread, *notes])
+    return replace(told, title=kicker if c.provisional else told.title, facts=[*told.facts, *lacking, *notes])
 
 
 def tell_quote(
@@ -544,10 +544,13 @@ def _list_earlier(result: Certified) -> Iterator[str]:
     if before is None:
         return
     for judged in (True, False):
-        runs = [run for run in before["runs"] if run["judged"] == judged]
-        names = [f"{plain(run['command'])} {plain(run['run_id'])} ({quote(run['folder'])})" for run in runs]
+        runs, folders = [run for run in before["runs"] if run["judged"] == judged], dict[str, list[str]]()
+        for run in runs:  # a copy of a folder holds the same run
+            name = f"{plain(run['command'])} {plain(run['run_id'])}"
+            folders.setdefault(name, []).append(quote(run["folder"]))
+        names = [f"{name} ({', '.join(copies)})" for name, copies in folders.items()]
         some = "Rows equal to some" if any(run["twins"] for run in runs) else "Some"
-        these, number = f"{some} of these {pluralize(before['rows'], 'row')} were", len(runs) + 1
+        these, number = f"{some} of these {pluralize(before['rows'], 'row')} were", len(names) + 1
         listed = ", ".join(cut_list(names, "more", MAX_RUNS))
         if runs and judged:
             instead = f"{these} judged before, by {listed}. Quote {plain(runs[0]['run_id'])} if it may be."
@@ -565,7 +568,8 @@ def _describe_passed_over(result: Certified) -> str:
     if before is None:
         return ""
     passed = before["passed_over"].items()
-    folders = [f"{quote(name)} ({cut(plain(why), LONGEST_REASON)})" for name, why in passed]
+    needs = ((name, why.rpartition(" not here: ")[2].rpartition(" trust it, ")[2]) for name, why in passed)
+    folders = [f"{quote(name)} ({cut(plain(need), LONGEST_REASON)})" for name, need in needs]
     listed = cut_list(folders, "more", MAX_RUNS)
     listed += [f"{pluralize(before['older'], 'older run')}"] if before["older"] else []
     return f"{', '.join(listed)}: it is not known whether these rows were judged there" if listed else ""
@@ -575,8 +579,6 @@ def _list_notes(result: Certified) -> Iterator[str]:
     execution, all_rows = result.execution, result.problem.all_rows
     if not_converged := execution["not_converged"]:
         yield f"{not_converged:,} fits did not converge: {result.problem.learner.trainer.convergence_advice}"
-    if failed := execution["evaluations"]["failed"]:
-        yield f"{failed:,} evaluations failed; their tracebacks are in the report"
     every, learned = all_rows.n_units, result.task.n_units
     if 2 * (every - learned) > every + 1:  # half of an odd number is rounded
         yield (
@@ -1192,22 +1194,21 @@ def _tell_subject_of_scores(result: Scored) -> Iterator[Fact]:
     bound = BOUND_IS if result.computed.n_splits == 1 else ""
     if reason := scored.explain_no_bound(result):
         bound = f"No bound is proven for any model on new rows: {reason}."
-    kept = scored.describe_kept(result) if result.study.choose else ""
+    fitted = f"fitted on all {result.task.n:,} rows: " if scored.find_kept(result) is not None else ""
+    kept = fitted + scored.describe_kept(result) if result.study.choose else ""
     yield Fact("", describe_subject(result))
-    split_by, units = result.task.split_by, result.task.units
-    apart = (
-        "" if units.independent or not split_by.column else " It fits on no row of a group that it scores."
-    )
+    grouped = result.task.split_by.column and not result.task.units.independent
+    apart = " It fits on no row of a group that it scores." if grouped else ""
     yield Fact("", f"Each split fits on some rows and scores others ({resampling}).{apart}")
+    yield Fact("failed", result.failed, FIRST)
     yield Fact("note", resampling.note, FIRST)
     yield Fact("weights", result.task.weighting.describe(), FIRST)
     yield Fact("intervals", _describe_interval(result), FIRST)
     yield from (Fact("scaling", f"{text}.", FIRST) for text in result.problem.scaling)
-    yield Fact("model", kept and f"fitted on all {result.task.n:,} rows: {kept}", FIRST)
+    yield Fact("model", kept, FIRST)
     yield Fact("bound", bound if any(score.bound for score in scores) else "", FIRST)
-    yield Fact(
-        "test", TEST_IS if any(scored.compare_entries(result, score) for score in scores) else "", FIRST
-    )
+    compared = any(scored.compare_entries(result, score) for score in scores)
+    yield Fact("test", TEST_IS if compared else "", FIRST)
 
 
 def _describe_interval(result: Scored) -> str:

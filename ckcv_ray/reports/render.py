@@ -161,8 +161,7 @@ def make_page(
     """
     result, run = load(folder), RunFolder(folder)
     if isinstance(result, Certified):
-        failed = result.execution["evaluations"]["failed"]
-        failures = tuple(replay(folder, result.problem).failures()) if failed else ()
+        failures = tuple(replay(folder, result.problem).failures()) if result.failed else ()
         judged: Judged | None = judge_rows(result)
         level = format_level(result.study.delta) if result.claims else ""
         pictures = {"search": draw_search(result)} if result.task.classes else {}

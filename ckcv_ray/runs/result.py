@@ -17,7 +17,7 @@ from ckcv_ray.claims.quantity import Acceptance, Claim, decide
 from ckcv_ray.claims.rules import ONE_MODEL, CutOff, Rule, find_member, parse_rule
 from ckcv_ray.core.measures import PROBABILITY, Outputs, make_score
 from ckcv_ray.core.options import present
-from ckcv_ray.errors import InputError, ceil_percent, format_level, format_number
+from ckcv_ray.errors import InputError, ceil_percent, format_level, format_number, name_reason, pluralize
 from ckcv_ray.learners.base import LEARNERS, ZOO, Setting
 from ckcv_ray.learners.ensemble import Ensemble, Models, Prediction
 from ckcv_ray.records.candidates import per_k, per_learner
@@ -82,6 +82,13 @@ class Result:
     def complete(self) -> bool:
         """Whether nothing failed that contributes to the result."""
         raise NotImplementedError
+
+    @property
+    def failed(self) -> str:
+        """How many paths failed, and why the first did; "" if none failed."""
+        failures = self.execution["failures"]
+        why = f"{pluralize(len(failures), 'path')} failed: {name_reason(failures[0][-1])}" if failures else ""
+        return why and f'{why}; tracebacks are in the report and in execution["failures"]'
 
     @property
     def setting(self) -> Setting:

@@ -58,7 +58,7 @@ from ckcv_ray.study.problem import OUTER, Problem
 from ckcv_ray.study.study import MAX_SEED_OF_SCORES, AnyStudy, Execution, Procedure, Study, check_kind
 from ckcv_ray.tables.read import read_rows
 from ckcv_ray.tables.task import MIN_ROWS, Task, TestRows, Words, hash_columns, make_test_rows, mix
-from ckcv_ray.validation import Index, expect
+from ckcv_ray.validation import Index, expect, quote
 
 MAX_LOOKED_AT, MAX_ROWS_THERE = 200, 1_000_000
 MAX_CHECK_SECONDS = 60.0  # for trying in the worker whether models can be stored
@@ -276,7 +276,12 @@ def run_many(
     execution = _check_execution(execution)
     expect("jobs", jobs, Iterable, "a list of Job(study, task, out)")
     if isinstance(jobs, Sequence):
-        jobs = [job for job in jobs if check_job(job)]
+        runs, jobs = dict[str, str](), [*jobs]
+        for problem, folder, *_ in map(check_job, jobs):
+            if folder is not None and runs.setdefault(folder, problem.run_id) != problem.run_id:
+                raise InputError(f"out={quote(folder)} is of two jobs that differ: give each its own folder")
+            if folder is not None:
+                is_finished(problem, RunFolder(folder))
     works = (check_job(job)._replace(stop=stop) for job in jobs)
     stopped = Event()
 

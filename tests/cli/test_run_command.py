@@ -189,8 +189,16 @@ def test_failures_have_their_own_exit_code(ckcv: Command, tmp_path: Path) -> Non
     code, printed, said = ckcv(*asked)
     assert code == 3
     assert "1 failed" in printed
-    assert "1 path failed, and their scores are incomplete" in said
+    why = "ValueError: Expected n_neighbors <= n_samples_fit, but n_neighbors = 40"
+    assert f"1 path failed, and their scores are incomplete: {why}" in said
+    assert f"1 path failed: {why}" in " ".join(printed.split())
     assert ckcv(*asked, "--retry-failed")[0] == 3
+
+
+def test_a_setting_that_was_not_found_is_fitted_nowhere(ckcv: Command, tmp_path: Path) -> None:
+    all_fail = ("--learner", "neighbors", "--resampling", "holdout:0.9", "--param", "n_neighbors=40,41")
+    asked = ("evaluate", "sklearn:iris", "--out", tmp_path / "run", *all_fail, "--refit", "best")
+    assert "\nmodel     no setting has zero_one on every split" in ckcv(*asked)[1]
 
 
 @pytest.mark.parametrize("more", [(), ("--budget", "10m")], ids=["race", "budget"])

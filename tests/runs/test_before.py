@@ -1,8 +1,10 @@
 """What was seen before: rows that finished runs in the same folder judged or saw, and a first look."""
 
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
+from shutil import copytree
 from typing import Any, cast
 
 import numpy as np
@@ -61,11 +63,15 @@ def test_another_seed_on_the_same_rows_is_named(tmp_path: Path) -> None:
     third = run(tmp_path / "third", HELD.replace(seed=2))
     assert find(second) == [("first", True, share(first, second))]
     assert find(third) == [("first", True, share(first, third)), ("second", True, share(second, third))]
+    copytree(tmp_path / "first", tmp_path / "copy")  # the same run
+    copied = say(run(tmp_path / "fourth", HELD.replace(seed=2)))
     said = f"Some of these 40 rows were judged before, by run {first.run_id} ('first')"
     all_of = "This one is covered only if all runs were named before any was seen, and each had delta"
     assert f"{said}. Quote {first.run_id} if it may be. {all_of}/2." in say(second)
     both = f"{said}, run {second.run_id} ('second')"
     assert f"{both}. Quote {first.run_id} if it may be. {all_of}/3." in say(third)
+    assert re.search(rf"run {first.run_id} \('(first', 'copy|copy', 'first)'\), run {second.run_id}", copied)
+    assert f"{all_of}/3." in copied
 
 
 def test_what_was_found_is_told_wherever_the_folder_is_and_not_certified(tmp_path: Path) -> None:
@@ -144,13 +150,19 @@ def test_a_large_folder_is_passed_over_and_the_oldest_are_counted(
 
 def test_an_earlier_run_is_not_changed_and_needs_no_module(tmp_path: Path) -> None:
     run(tmp_path / "first")
-    run(tmp_path / "foreign", HELD.replace(seed=1))
-    study = tmp_path / "foreign" / "study.json"
-    study.write_text(study.read_text().replace('"svm"', '"os:system"'))
+    own = Study.of(learner="sklearn.naive_bayes:GaussianNB", k=3, n_splits=2, holdout_share=0.5)
+    for name, study in {"foreign": HELD.replace(seed=1), "own": own}.items():
+        run(tmp_path / name, study)
+        file = tmp_path / name / "study.json"
+        file.write_text(re.sub("svm|sklearn.naive_bayes:GaussianNB", "os:system", file.read_text()))
     before = snapshot(tmp_path)
     result = run(tmp_path / "second", HELD.replace(seed=2))
     assert before.items() <= snapshot(tmp_path).items()
-    assert list(result.execution["before"]["passed_over"]) == ["foreign"]
+    assert list(result.execution["before"]["passed_over"]) == ["own", "foreign"]
+    said = (
+        "unread 'own' (ckcv --trust os, or ckcv_ray.trust('os')), 'foreign' (learner='os:system' is not known"
+    )
+    assert said in say(result)
 
 
 def test_a_prefix_of_a_store_is_a_parent_folder(memory: Any) -> None:

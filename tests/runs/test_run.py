@@ -22,7 +22,7 @@ from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.engine import backend, forecast, queue
 from ckcv_ray.engine.backend import SerialBackend
 from ckcv_ray.engine.evaluate import WARM_ROWS
-from ckcv_ray.errors import StoreError
+from ckcv_ray.errors import CKCVError, StoreError
 from ckcv_ray.learners.svm import trainer
 from ckcv_ray.reports.facts import list_edges
 from ckcv_ray.runs.finished import measure, reopen
@@ -107,10 +107,19 @@ def test_many_runs_give_what_each_gives_alone_in_the_order_of_the_jobs(tmp_path:
 
 
 def test_a_list_of_jobs_is_checked_before_any_begins(tmp_path: Path) -> None:
-    jobs = [Job(SMALL, blobs(60), tmp_path / "run"), Job(SMALL.replace(k=61), blobs(60))]
-    with pytest.raises(InputError, match="k=61"):
-        next(run_many(jobs, SERIAL))
-    assert not list(tmp_path.iterdir())
+    first, other = Job(SMALL, blobs(60), tmp_path / "run"), Job(STUDIES[1], blobs(60))
+    (tmp_path / "letters").mkdir()
+    (tmp_path / "letters" / "letter.txt").write_text("not a run")
+    refused = {
+        "k=61": other._replace(study=SMALL.replace(k=61)),
+        "not a run folder": other._replace(out=tmp_path / "letters"),
+        "is of two jobs that differ": other._replace(out=first.out),
+    }
+    for match, job in refused.items():
+        with pytest.raises(CKCVError, match=match):
+            next(run_many([first, job], SERIAL))
+    assert [place.name for place in tmp_path.iterdir()] == ["letters"]
+    assert same(*run_many([first, first], SERIAL))
 
 
 def test_jobs_of_a_generator_are_asked_for_as_they_are_needed() -> None:
@@ -131,7 +140,7 @@ def test_jobs_of_a_generator_are_asked_for_as_they_are_needed() -> None:
 def test_one_job_that_fails_stops_the_others_which_keep_what_is_done(tmp_path: Path) -> None:
     (tmp_path / "1").mkdir()
     (tmp_path / "1" / "letter.txt").write_text("not a run")
-    results = run_many(list_jobs(tmp_path), SERIAL)
+    results = run_many(iter(list_jobs(tmp_path)), SERIAL)
     assert next(results).study.seed == 0
     with pytest.raises(StoreError, match="not a run folder"):
         next(results)
@@ -149,13 +158,6 @@ def test_many_runs_stop_when_asked(tmp_path: Path) -> None:
     finished = {place.parent.name for place in tmp_path.glob("*/manifest.json")}
     assert ("0" in finished, "5" in finished) == (True, False)
     assert not list(tmp_path.glob("*/.lock"))
-
-
-def test_two_jobs_of_one_folder_are_one_run_or_refused(tmp_path: Path) -> None:
-    job = Job(SMALL, blobs(60), tmp_path / "run")
-    assert same(*run_many([job, job], SERIAL))
-    with pytest.raises(StoreError, match="seed: requested 1, in the folder 0"):
-        list(run_many([job, job._replace(study=STUDIES[1])], SERIAL))
 
 
 # On disk

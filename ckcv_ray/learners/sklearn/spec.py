@@ -382,6 +382,7 @@ def _is_outside(parameter: str) -> bool:
 
 
 HERE = "__main__"  # the module of a script or a notebook, which no other process can import
+OF_SCRIPT = "its class is of the script that made it: open it there, with trust('__main__') and load_run"
 CLASS_FORM = "module:Class, such as sklearn.ensemble:RandomForestClassifier"
 _trusted: set[str] = {LIBRARY}
 
@@ -402,6 +403,8 @@ def trust(package: str) -> None:
 def check_trusted(name: str, package: str) -> None:
     """Raise AbsentError unless a package may be imported for what is named."""
     if package not in _trusted:
+        if package == HERE:
+            raise AbsentError(f"{name}: {OF_SCRIPT}")
         raise AbsentError(
             f"{name}: importing {package} runs its code, which a run folder must not decide: if you "
             f"trust it, ckcv --trust {package}, or ckcv_ray.trust({package!r})"
@@ -601,7 +604,9 @@ def _import_class(name: str, path: Any) -> Any:
     if elsewhere or not (isinstance(kind, type) and hasattr(kind, "fit") and hasattr(kind, "get_params")):
         near = get_close_matches(attribute, dir(found), n=3) if kind is None else []
         expected = " or ".join(f"{module}:{each}" for each in near) or CLASS_FORM
-        raise InputError(f"{name}={path!r} is not the class of an estimator: expected {expected}")
+        mend = OF_SCRIPT if kind is None and package == HERE else f"expected {expected}"
+        refusal = AbsentError if kind is None else InputError
+        raise refusal(f"{name}={path!r} is not the class of an estimator: {mend}")
     return kind
 
 

@@ -12,6 +12,7 @@ from sklearn.linear_model import LogisticRegression
 
 from ckcv_ray import Execution, InputError, RunError, Study, Task, evaluate, load_run, run, run_many, verify
 from ckcv_ray.engine.backend import warn_once
+from ckcv_ray.errors import LackingError
 from ckcv_ray.runs.run import Job, run_job
 
 RNG = np.random.default_rng(0)
@@ -120,7 +121,9 @@ def own_study(monkeypatch: pytest.MonkeyPatch) -> Study:
     return Study.of(learner=own(), param={"C": (0.1, 1.0)}, k=3, n_splits=2)
 
 
-def test_it_is_fitted_in_this_process_which_is_said_once(own_study: Study, tmp_path: Path) -> None:
+def test_it_is_fitted_in_this_process_which_is_said_once(
+    own_study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with pytest.warns(RuntimeWarning, match="__main__: all is fitted here"):
         result = run(own_study, TASK.X, TASK.y, out=tmp_path / "run")
     same = run(own_study.replace(learner="sklearn.linear_model:LogisticRegression"), TASK.X, TASK.y)
@@ -129,6 +132,9 @@ def test_it_is_fitted_in_this_process_which_is_said_once(own_study: Study, tmp_p
     assert verify(tmp_path / "run").differences == []
     (again,) = run_many([Job(own_study, TASK)], SERIAL)
     assert again.proven == result.proven
+    monkeypatch.delattr(sys.modules["__main__"], "Own")  # as in another process
+    with pytest.raises(LackingError, match="its class is of the script that made it: open it there"):
+        load_run(tmp_path / "run")
 
 
 @pytest.mark.parametrize("asked", [{"backend": "ray"}, {"workers": 2}, {"fit_timeout": 5.0}])
