@@ -370,12 +370,11 @@ def plan_problem(problem: Problem, workers: Sequence[int] = WORKERS) -> Plan:
     counts = [integer("workers", count, 1, MOST) for count in sequence("workers", workers, least=1)]
     tried = thin_problem(problem)
     expected = estimate(tried)
-    outcomes = expected.outcomes
     if not expected.is_known:
-        failures = [failure for outcome in outcomes for failure in outcome.failures]
+        failures = [failure for outcome in expected.outcomes for failure in outcome.failures]
         raise RunError(f"nothing could be computed: {describe_failures(failures, tried)}")
     every, some = map(expected.expect_selection, (problem, tried))
-    seconds = sum(outcome.seconds for outcome in outcomes) + expected.seconds
+    seconds = sum(outcome.seconds for outcome in expected.outcomes) + expected.seconds
     if problem.budget is None:
         seconds *= every / some
     stages, effort = 2 if problem.study.search.exhaustive else 1, problem.study.effort

@@ -57,6 +57,7 @@ from ckcv_ray.runs.judged import Calibration, Judged, calibrate
 from ckcv_ray.runs.result import (
     Certified,
     Result,
+    describe_failed,
     explain_no_probabilities,
     find_quoted,
     format_setting,
@@ -473,9 +474,11 @@ def tell_verdict(result: Certified) -> Section:
     c, question = result.certificate, result.problem.all_rows.units.question
     told = tell_quote(c, result.task, *find_quoted(result), list_cautions(result), result.decisions, question)
     kicker = "Provisional: evaluations failed; the bound is proven nevertheless"
-    lacking = Fact("failed", result.failed, FIRST), Fact("unread", _describe_passed_over(result), FIRST)
+    failed = Fact("failed", describe_failed(result), FIRST)
+    unread = Fact("unread", _describe_passed_over(result), FIRST)
     notes = [Fact("note", text, DETAILS) for text in _list_notes(result)]
-    return replace(told, title=kicker if c.provisional else told.title, facts=[*told.facts, *lacking, *notes])
+    every = [*told.facts, failed, unread, *notes]
+    return replace(told, title=kicker if c.provisional else told.title, facts=every)
 
 
 def tell_quote(
@@ -1039,13 +1042,9 @@ def _tell_score(result: Scored, score: Score, settings: Sequence[SettingScores])
         tables.append(_tabulate_splits(result, "Every split", values))
         if score.bound and not scored.explain_no_bound(result):
             bounds = [_format_bounds(result, entry, score) for entry in result.entries]
-            note = BOUNDS_ARE.format(_name_side(score))
+            note = BOUNDS_ARE.format("at least" if score.greater else "at most")
             tables.append(_tabulate_splits(result, "Bounds for single models", bounds, note))
     return Section(f"score-{score.name}", title, _tell_tests(result, score), tables)
-
-
-def _name_side(score: Score) -> str:
-    return "at least" if score.greater else "at most"
 
 
 def _tabulate_score(result: Scored, score: Score, settings: Sequence[SettingScores], title: str) -> FactTable:
@@ -1098,7 +1097,8 @@ def _tell_tests(result: Scored, score: Score) -> Iterator[Fact]:
     for entry in result.entries if result.computed.n_splits == 1 else ():
         (bound,) = _format_bounds(result, entry, score)
         if bound != NOT_SET:
-            said = f"{_name_side(score)} {bound} on new rows, with probability {100 * (1 - SCORE_DELTA):g} %"
+            side = "at least" if score.greater else "at most"
+            said = f"{side} {bound} on new rows, with probability {100 * (1 - SCORE_DELTA):g} %"
             yield Fact(entry.name, said, FIRST)
     for entry, best, compared in scored.compare_entries(result, score):
         p = f"p {compared.p:.3f}" if not compared.p < 0.0005 else "p < 0.001"
@@ -1200,7 +1200,7 @@ def _tell_subject_of_scores(result: Scored) -> Iterator[Fact]:
     grouped = result.task.split_by.column and not result.task.units.independent
     apart = " It fits on no row of a group that it scores." if grouped else ""
     yield Fact("", f"Each split fits on some rows and scores others ({resampling}).{apart}")
-    yield Fact("failed", result.failed, FIRST)
+    yield Fact("failed", describe_failed(result), FIRST)
     yield Fact("note", resampling.note, FIRST)
     yield Fact("weights", result.task.weighting.describe(), FIRST)
     yield Fact("intervals", _describe_interval(result), FIRST)

@@ -161,7 +161,7 @@ def make_page(
     """
     result, run = load(folder), RunFolder(folder)
     if isinstance(result, Certified):
-        failures = tuple(replay(folder, result.problem).failures()) if result.failed else ()
+        failures = tuple(replay(folder, result.problem).failures()) if result.execution["failures"] else ()
         judged: Judged | None = judge_rows(result)
         level = format_level(result.study.delta) if result.claims else ""
         pictures = {"search": draw_search(result)} if result.task.classes else {}

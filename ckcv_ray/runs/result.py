@@ -84,13 +84,6 @@ class Result:
         raise NotImplementedError
 
     @property
-    def failed(self) -> str:
-        """How many paths failed, and why the first did; "" if none failed."""
-        failures = self.execution["failures"]
-        why = f"{pluralize(len(failures), 'path')} failed: {name_reason(failures[0][-1])}" if failures else ""
-        return why and f'{why}; tracebacks are in the report and in execution["failures"]'
-
-    @property
     def setting(self) -> Setting:
         """The hyperparameters of the models by name."""
         raise NotImplementedError
@@ -495,6 +488,13 @@ def measure_error(result: Certified) -> float:
     if result.problem.has_losses or not first.rows:
         return c.error if first.measured is None else first.measured
     return (first.errors or 0) / first.rows
+
+
+def describe_failed(result: Result) -> str:
+    """Return how many paths failed, and why the first did; "" if none failed."""
+    failures = result.execution["failures"]
+    why = f"{pluralize(len(failures), 'path')} failed: {name_reason(failures[0][-1])}" if failures else ""
+    return why and f'{why}; tracebacks are in the report and in execution["failures"]'
 
 
 def find_quoted(result: Certified) -> tuple[Claim | None, str]:

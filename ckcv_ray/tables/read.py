@@ -965,7 +965,7 @@ def make_columns(X: object, features: tuple[str, ...] | None = None) -> pa.Table
     if hasattr(X, "__arrow_c_stream__"):
         columns = _arrow(X)
         d, named = columns.num_columns, features or _name_columns(columns.num_columns)
-        counted = list(getattr(X, "columns", ())) == list(range(d)) != []  # as of an array
+        counted = list(getattr(X, "columns", ())) == list(range(d))  # as of an array
         numbered = features is not None and any(re.fullmatch(r"x?\d+", name) for name in features)
         return columns.rename_columns(named) if counted and len(named) == d and not numbered else columns
     if hasattr(X, "toarray") and hasattr(X, "shape"):  # a sparse matrix, with its zeros

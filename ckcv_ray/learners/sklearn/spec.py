@@ -382,7 +382,7 @@ def _is_outside(parameter: str) -> bool:
 
 
 HERE = "__main__"  # the module of a script or a notebook, which no other process can import
-OF_SCRIPT = "its class is of the script that made it: open it there, with trust('__main__') and load_run"
+OF_SCRIPT = "if you trust it, call trust('__main__') and load_run in the script that defines this class"
 CLASS_FORM = "module:Class, such as sklearn.ensemble:RandomForestClassifier"
 _trusted: set[str] = {LIBRARY}
 

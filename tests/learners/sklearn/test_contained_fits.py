@@ -133,7 +133,7 @@ def test_it_is_fitted_in_this_process_which_is_said_once(
     (again,) = run_many([Job(own_study, TASK)], SERIAL)
     assert again.proven == result.proven
     monkeypatch.delattr(sys.modules["__main__"], "Own")  # as in another process
-    with pytest.raises(LackingError, match="its class is of the script that made it: open it there"):
+    with pytest.raises(LackingError, match=r"call trust\('__main__'\) and load_run in the script"):
         load_run(tmp_path / "run")
 
 
