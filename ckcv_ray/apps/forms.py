@@ -137,16 +137,17 @@ def fill_items(
 
 
 def list_sentences(sections: Sequence[Section], name: str) -> Iterator[str]:
-    """Yield as sentences the facts of a name, or below it ("packages.numpy"), and rows of such a table."""
+    """Yield as sentences the facts of a name, or below it ("packages.numpy"), and a table of that name."""
     for section in sections:
         for fact in section.facts:
             if fact.name == name or fact.name.startswith(f"{name}."):
                 text = f"{UNNAMED.get(fact.name, f'{fact.name}: ').strip()} {fact.text}".strip()
                 yield text if text.endswith(".") else f"{text}."
-        for table in section.tables:
-            for first, *rest in table.rows if table.title == name else ():
+        for table in [table for table in section.tables if table.title == name and table.rows]:
+            for first, *rest in table.rows:
                 cells = ", ".join(f"{head} {cell}" for head, cell in zip(table.heads[1:], rest, strict=True))
                 yield f"{first}: {cells}."
+            yield table.note
 
 
 SUFFIXES = (MARKDOWN, ".html")

@@ -167,7 +167,7 @@ class HeldOutPredictions:
         units, where = self.problem.task.units, self.problem.certification.where
         if where is None:
             return ONE_SOURCE if units.independent else GROUPS_OF_ONE_SOURCE
-        these = f"{pluralize(len(self.order), units.unit)} with {where.column} {where.sign} {where.value!r}"
+        these = f"{pluralize(len(self.order), units.unit)} with {where.describe()}"
         independent = "independent of each other and of the learning rows"
         if not (of_counts and units.independent and self.delta <= MOST_OF_UNLIKE):
             independent = "independent draws of one source, drawn independently of the learning rows"

@@ -11,7 +11,7 @@ import typer
 from numpy.typing import NDArray
 from pyarrow import csv, parquet
 
-from ckcv_ray.claims.rules import Rule
+from ckcv_ray.claims.rules import Rule, orient_scores
 from ckcv_ray.cli.data import THOUSANDS, DataSource, choose_rule, make_reading, read_new_rows
 from ckcv_ray.cli.options import Folder, make_flag, make_option, with_options
 from ckcv_ray.cli.output import results, say
@@ -163,13 +163,14 @@ def predict(
     DATA may be - for CSV on standard input.
 
     Columns written: row (counted from 1), prediction (the original label, or a number), member (the split it
-    was fitted on; empty for the majority, and for a model of no split), of classes score (of that model) and
-    share (of F* that agrees; empty for a model of no split), of a run with --claim within:0.9 low and high
-    (the prediction less and plus what nine in ten new rows are off at most), where a cut-off was chosen flag
-    (whether the score reaches it), of a run with --answer answered (whether its confidence is that of the
-    rows that something is proven of), and with --probabilities a column probability_LABEL for each class. In
-    CSV, control characters in labels are escaped: a newline becomes a backslash and an n, and backslashes are
-    then doubled. Of a named set with test rows, only those are classified.
+    was fitted on; empty for the majority, and for a model of no split), of classes score (of that model,
+    with two of them: larger for the positive one) and share (of F* that agrees; empty for a model of no
+    split), of a run with --claim within:0.9 low and high (the prediction less and plus what nine in ten new
+    rows are off at most), where a cut-off was chosen flag (whether the score reaches it), of a run with
+    --answer answered (whether its confidence is that of the rows that something is proven of), and with
+    --probabilities a column probability_LABEL for each class. In CSV, control characters in labels are
+    escaped: a newline becomes a backslash and an n, and backslashes are then doubled. Of a named set with
+    test rows, only those are classified.
     """
     output.check(folder)
     result = load_run(folder, True) if allow_pickle else load(folder)
@@ -179,7 +180,8 @@ def predict(
     marks, told = mark_rows(result, table.X, rule, predicted)
     if table.keep in marks:
         raise InputError(f"keep={quote(keep)} {WRITTEN_ANYWAY}")
-    written = _tabulate(result.task, table, predicted, shares, marks, output.is_csv)
+    oriented = predicted._replace(score=orient_scores(predicted.score, result.problem.positive))
+    written = _tabulate(result.task, table, oriented, shares, marks, output.is_csv)
     output.write(written, RunFolder(folder))
     _say_proven(result, rule, marks, told)
     if output.probabilities:

@@ -232,8 +232,11 @@ def _tabulate_columns(task: Task) -> Iterator[FactTable]:
 
 
 def _tell_table(result: Result, task: Task, target: str, repeats: int) -> Iterator[Fact]:
-    held = task.n - result.task.n
-    divided = f": {result.task.n:,} to learn from, {held:,} held out" if held else ""
+    divided = ""
+    if held := task.n - result.task.n:
+        where = result.problem.certification.where
+        how = "at random" if where is None else f"by {where.describe()}"
+        divided = f": {result.task.n:,} to learn from, {held:,} held out {how}"
     kinds = [column.kind for column in task.schema.columns]
     counted = [pluralize(kinds.count(kind), str(kind), many) for kind, many in KINDS.items() if kind in kinds]
     yield Fact("run", result.run_id, DETAILS, result.run_id)
@@ -402,7 +405,7 @@ def tell_classes(
     exact = f", {bound(wrong, total)}" if fixed and set(fixed) >= set(BY_CLASS) else ""
     intervals = f" The intervals are {describe_intervals(delta)}." if fixed else ""
     levels = " and ".join(dict.fromkeys(format_level(claim.delta) for claim in beside))
-    sure = f"Only the column ‘proven’ carries the {levels} statement" if levels else "Nothing here is proven"
+    sure = f"Only what is ‘proven’ carries the {levels} statement" if levels else "Nothing here is proven"
     note = f"{sure}. PPV and NPV are those at the prevalence of these rows.{intervals}"
     tables = [FactTable("By class", *drop_empty(heads, rows), note, DETAILS), _tell_confusion(labels, counts)]
     (share,) = format_row(wrong / total if total else None)
@@ -471,8 +474,9 @@ def facts(
 
 def tell_verdict(result: Certified) -> Section:
     """Tell what of a result may be quoted, as ``tell_quote`` does, and which folders were not read."""
-    c, question = result.certificate, result.problem.all_rows.units.question
-    told = tell_quote(c, result.task, *find_quoted(result), list_cautions(result), result.decisions, question)
+    c, scope = result.certificate, result.problem.certification.scope
+    question, known = result.problem.all_rows.units.question, (*find_quoted(result), list_cautions(result))
+    told = tell_quote(c, result.task, *known, result.decisions, question, scope)
     kicker = "Provisional: evaluations failed; the bound is proven nevertheless"
     failed = Fact("failed", describe_failed(result), FIRST)
     unread = Fact("unread", _describe_passed_over(result), FIRST)
@@ -489,13 +493,14 @@ def tell_quote(
     cautions: Sequence[str],
     decisions: Sequence[Acceptance],
     question: str = "",
+    scope: str = "",
 ) -> Section:
     """Tell which claim may be quoted, if any, or why the first may not; and what to know before."""
     told, first, cautions = list[Fact](), c.first, [text for text in cautions if quoted or text != nothing]
     if quoted is not None:
         of = f"{quoted.name} on {task.units.word(*NEW)} in the long run, {quoted.quantity.side}"
         told.append(Fact("number", quoted.limit, PAGE, quoted.bound, *_find_basis(quoted)))
-        told.append(Fact("of", f"{of}; proven, by {quoted.method}"))
+        told.append(Fact("of", f"{of}{scope}; proven, by {quoted.method}"))
     told.append(Fact("accepted", quantity.describe_decisions(decisions), FIRST, decisions))
     may = "Quote with CAUTION" if cautions or question else "May be quoted"
     if quoted is None:
@@ -504,10 +509,10 @@ def tell_quote(
         )
         verdict = f"{lacking} {nothing}"
     elif nothing:
-        verdict = f"The {first.name} cannot be quoted; what is proven: {list_other_claims(c)}"
+        verdict = f"The {first.name} cannot be quoted; what is proven{scope}: {list_other_claims(c)}"
     else:
         headline = first.quantity.word(first.quantity.quoted, first, task)
-        verdict = f"{may}: {headline}, with probability {format_level(first.delta)}"
+        verdict = f"{may}: {headline}, with probability {format_level(first.delta)}{scope}"
     # for an error, its bound is compared with what was measured
     share = first.risk if first.quantity.is_error and task.classes else None
     told.append(Fact("verdict", verdict, FIRST, share))
@@ -706,9 +711,8 @@ def _describe_measured(result: Certified) -> str:
         rows = int(counts[number].sum())
         first = replace(first, errors=rows - int(counts[number, number]), rows=rows)
     said = first.quantity.measure(first, on, measure_error(result), result.task)
-    papers = not first.held_out and "paper" in result.problem.criterion.estimated
-    papers = papers and not result.problem.has_losses
-    return f"{said}; the paper's L_EE {ceil_percent(c.l_ee)}" if papers else said
+    papers = "paper" in result.problem.criterion.estimated and not result.problem.has_losses
+    return said if first.held_out or not papers else f"{said}; the paper's L_EE {ceil_percent(c.l_ee)}"
 
 
 def tell_comparison(c: Compared, task: Task, by_group: bool = True) -> Iterator[Fact]:
@@ -785,12 +789,11 @@ def describe_worst(c: Compared) -> str:
     small = f"; {len(claimed) - len(known)} too small to say" if len(known) < len(claimed) else ""
     if not known:
         return f"each has fewer than {quantity.MIN_OF_SUBGROUP} held-out rows: nothing is proven of them{own}"
-    worst = max(known, key=lambda claim: claim.bound or 0.0)
-    said, counted = "at most {} wrong", f"{worst.errors:,} of {worst.rows:,} measured"
+    worst = max(known, key=lambda claim: claim.risk)
+    said, counted = f"{worst.says} wrong", f"{worst.errors:,} of {worst.rows:,} measured"
     if worst.quantity.is_mean:
-        said, counted = "off by at most {} on average", f"{worst.rate} measured on {worst.rows:,} rows"
-    says = said.format(worst.quantity.format(worst.bound or 0.0))
-    return f"{says} in the worst of {len(known)} ({worst.subgroup}: {counted}){small}{own}"
+        said, counted = f"off by {worst.says} on average", f"{worst.rate} measured on {worst.rows:,} rows"
+    return f"{said} in the worst of {len(known)} ({worst.subgroup}: {counted}){small}{own}"
 
 
 def _describe_model(result: Certified) -> str:
@@ -879,7 +882,7 @@ def _tabulate_subgroups(result: Certified) -> FactTable:
     own = result.task.target.word(", at the learner's own cut-off", "")
     note = (
         f"Named before the run: {pluralize(len({row[0] for row in rows}), 'subgroup')} of the rows held out. "
-        f"What is proven of them holds for all of them together{own}."
+        f"What is proven holds for all of them together, with probability {format_level(c.delta)}{own}."
     )
     return FactTable("Subgroups", ("subgroup", "figure", "rows", "measured", "proven"), rows, note, DETAILS)
 
@@ -944,7 +947,8 @@ def _tell_preparation(result: Certified) -> Iterator[Fact]:
     chosen = [claim.cut_off for claim in result.certificate.claims if claim.cut_off is not None]
     cut_off = "none tuned: a row gets the class that the model names, and claims are about that class"
     if problem.required is not None:
-        said = f"it is {chosen[0]:.6g}" if chosen else "none qualified"
+        label = result.task.classes[problem.positive]
+        said = f"it is {chosen[0]}; scores are larger for {label!r}" if chosen else "none qualified"
         cut_off = f"chosen on the held-out rows for {problem.required}: {said}"
     yield Fact("cut-off", result.task.target.word(cut_off, ""))
 

@@ -145,10 +145,8 @@ def make_markdown(folder: str | PathLike[str], title: str = "", purpose: str = "
     """Return all that a finished run in a folder tells as Markdown, without figures; see ``report``."""
     result = load(folder)
     top, rest = divide_sections(facts(result, manifest={MANIFEST: RunFolder(folder).sha256(MANIFEST)}))
-    heading = _make_title(result, title)
-    return BLANK.sub(
-        "\n\n", fill_template("markdown.md", title=heading, sections=[*top, *rest], purpose=purpose)
-    )
+    sections, heading = [*top, *rest], _make_title(result, title)
+    return BLANK.sub("\n\n", fill_template("markdown.md", title=heading, sections=sections, purpose=purpose))
 
 
 def make_page(

@@ -374,7 +374,7 @@ class Certified(Result):
         if (found := _find_error_claim(self.claims, rule)) is not None:
             said = self._proven(rule, found)
         elif covering:
-            said = f"by {of}"
+            said = f"by {of}{self.problem.certification.scope}"
         elif rule.name == "full":
             said = (
                 f"by {of}: nothing is proven of this model; the bound is of the one that did not see the "
@@ -457,7 +457,8 @@ class Certified(Result):
             counted = f"where an error above {clip} counts as {clip}"
             what = f"to be off {of_group}by at most {claim.limit} on average, {counted}"
         sure = f"with probability {format_level(claim.delta)} ({method})"
-        return f"by {rule.classifier()}: proven {what}, {sure}; {c.compare(claim)}"
+        of = f"{rule.classifier()}{self.problem.certification.scope}"
+        return f"by {of}: proven {what}, {sure}; {c.compare(claim)}"
 
 
 def tabulate_claimed(result: Certified) -> NDArray[np.int64] | None:
@@ -540,6 +541,9 @@ def mark_rows(result: Result, rows: Rows, rule: Rule, predicted: Prediction) -> 
         flagged = predicted if rule == flags else flags.predict(result.models, rows)
         marks["flag"] = np.asarray(flagged.label == problem.positive)
         told += [f"column flag {result.claim_for(flags)}"] * (flags != rule)
+        if flags.cut_off is not None and flags.name == rule.name:  # else the score is of others
+            at, label = flags.cut_off.value, result.task.classes[problem.positive]
+            told.append(f"column flag: where score, larger for {label!r}, is at least {at}")
     elif isinstance(result, Certified) and (required := problem.required) is not None:
         told.append(f"no column flag: {result.certificate.explain_lack_of_cut_off(required)}")
     for claim in [claim for claim in claims if claim.quantity.answers and claim.quantity.at_most][:1]:

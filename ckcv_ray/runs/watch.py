@@ -64,6 +64,7 @@ class Watched:
     bound: float | None  # the upper bound certified for it; None if none is
     prior: Prior  # the prior of its limits
     delta: float  # its share of the delta of the stream
+    scope: str = ""  # a clause that names the rows that the bound is about; "" for all
 
 
 @dataclass(frozen=True)
@@ -128,7 +129,7 @@ class Finding:
 
     def _judge(self, unit: str) -> str:
         assert self.watched.bound is not None
-        certified = f"certified is at most {ceil_percent(self.watched.bound)}"
+        certified = f"certified is at most {ceil_percent(self.watched.bound)}{self.watched.scope}"
         if self.state == ALARM:
             return (
                 f"ALARM, raised at the end of batch {self.alarm_batch:,}: wrong more often than certified, "
@@ -355,16 +356,18 @@ def list_watched(result: Certified, rule: Rule, delta: float) -> tuple[Watched, 
     """
     bound = bound_error(result.claims, rule)
     labels = result.task.classes if result.task.units.independent else ()
+    scope = result.problem.certification.scope
     of_error = delta / 2 if labels else delta  # the classes share the other half
     claims = [claim for claim in result.certificate.claims if claim.covers(rule)]
     error = next((claim for claim in claims if claim.quantity.is_error), None)
     known = bound if bound is not None and 0 < bound < 1 else None
-    watched = [Watched(None, known, _make_prior(result, error, None), of_error)]
+    watched = [Watched(None, known, _make_prior(result, error, None), of_error, scope)]
     for number, label in enumerate(labels):
         about = [claim for claim in claims if claim.quantity.by_class and claim.label == label]
         claim = min(about, key=lambda claim: claim.risk, default=None)
         certified = claim.bound if claim is not None and claim.risk < 1 else None
-        watched.append(Watched(label, certified, _make_prior(result, claim, number), delta / 2 / len(labels)))
+        prior, of_class = _make_prior(result, claim, number), delta / 2 / len(labels)
+        watched.append(Watched(label, certified, prior, of_class, scope))
     if all(quantity.bound is None for quantity in watched):
         raise InputError(
             f"by {rule.classifier()}: no error below 100 % is certified, so there is nothing to watch: name "

@@ -235,6 +235,10 @@ class Where(NamedTuple):
     def __str__(self) -> str:
         return f"{self.column}{self.sign}{self.value}"
 
+    def describe(self) -> str:
+        """Return it as a part of a sentence: "site = 'B'"."""
+        return f"{self.column} {self.sign} {self.value!r}"
+
 
 class Certification(HasOptions):
     """A source of claims; its proof is in ``claims.certify``.
@@ -322,6 +326,11 @@ class Certification(HasOptions):
         """The condition by which rows are held out; None if they are drawn."""
         found = WHERE_FORM.fullmatch(self.holdout_where)
         return None if found is None else Where(*found.groups())
+
+    @property
+    def scope(self) -> str:
+        """A clause that names the condition, after what is proven of such rows alone; "" if there is none."""
+        return "" if self.where is None else f", for rows with {self.where.describe()}"
 
     def canonical(self, n: int) -> Self:
         """Return the canonical form for n rows, the same for all equivalent certifications."""

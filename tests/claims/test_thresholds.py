@@ -217,7 +217,7 @@ def test_the_rules_own_cut_off_is_not_what_is_claimed_nor_can_the_chosen_one_be_
     required, plain = (run(study, APART) for study in (HALF.replace(require="sensitivity>=0.8"), HALF))
     assert "nothing is proven for its own cut-off" in required.claim_for(required.rule("refit"))
     predicted = required.rule("refit").predict(required.models, APART.X)
-    _, (_, flagged) = mark_rows(required, APART.X, REFIT, predicted)
+    _, (_, flagged, _) = mark_rows(required, APART.X, REFIT, predicted)
     assert flagged.startswith("column flag by the model fitted on the learning rows with cut-off")
     assert mark_rows(plain, APART.X, REFIT, predicted)[0] == {}
     with pytest.raises(InputError, match="a cut-off of the model's scores, which the file would lack"):

@@ -36,7 +36,7 @@ def test_a_precision_stands_beside_the_ppv(ckcv: Command) -> None:
         name: shown.partition(f"{name}: ")[2][:90] for name in ("sensitivity", "PPV", "NPV", "specificity")
     }
     assert ["at least" in text.partition(":")[0] for text in told.values()] == [True, True, False, False]
-    assert "Only the column ‘proven’ carries the 95 % statement." in shown
+    assert "Only what is ‘proven’ carries the 95 % statement." in shown
 
 
 @pytest.mark.parametrize(

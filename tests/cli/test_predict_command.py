@@ -14,11 +14,11 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from conftest import Command, call, snapshot, unwrap
+from conftest import Command, blobs, call, snapshot, unwrap
 from finished import Finished
 from pyarrow import csv, parquet
 
-from ckcv_ray import load_run
+from ckcv_ray import judge, load_run
 from ckcv_ray.errors import format_percent
 from ckcv_ray.runs.result import find_verdict
 
@@ -306,3 +306,33 @@ def test_predict_and_list_say_whether_the_run_may_be_quoted(ckcv: Command, tmp_p
     place = listed[0].index("verdict")
     assert listed[1][place:].startswith(f"{verdict}  ")
     assert snapshot(run) == before
+
+
+@pytest.mark.parametrize("learner", ["linear", "tree"])  # many scores of a tree are the same
+@pytest.mark.parametrize("positive", ["ill", "well"])
+def test_the_score_written_is_what_the_cut_off_is_of(
+    ckcv: Command, tmp_path: Path, positive: str, learner: str
+) -> None:
+    task = blobs(400, shift=1.5)
+    y = np.where(task.y, "well", "ill")
+    rows, run, few = tmp_path / "rows.csv", tmp_path / "run", ("--k", "3", "--n-splits", "3")
+    csv.write_csv(pa.table({"a": task.X[:, 0], "b": task.X[:, 1], "y": y}), rows)
+    asked = ("--positive", positive, "--require", "sensitivity>=0.6", *few)
+    assert ckcv("run", rows, "--target", "y", "--out", run, "--learner", learner, *asked)[0] == 0
+    _, shown, said = ckcv("predict", run, rows)
+    result, written = load_run(run), read(shown)
+    score, flag = (written[name].to_numpy() for name in ("score", "flag"))
+    cut_off = result.claims[0].cut_off
+    assert np.array_equal(score >= cut_off, flag)
+    assert f"column flag: where score, larger for '{positive}', is at least {cut_off}" in unwrap(said)
+    asked_of = {"cut_off": cut_off, "positive": positive, "claim": "sensitivity,specificity"}
+    counts = judge(y, score=score, **asked_of).count_classes()
+    at, is_positive = sorted(["ill", "well"]).index(positive), y == positive
+    assert counts[[at, 1 - at], at].tolist() == [np.sum(flag & is_positive), np.sum(flag & ~is_positive)]
+    own = read(ckcv("predict", run, rows, "--refit")[1])
+    assert np.array_equal(own["score"].to_numpy() > 0, own["prediction"].to_numpy() == positive)
+    in_python = result.predictions(task.X, result.rule("refit")).score  # larger for the second label
+    assert in_python == pytest.approx(score if positive == "well" else -score, rel=1e-11)
+    vote = ckcv("predict", run, rows, "--vote")[2]
+    assert "column flag by the model fitted on the learning rows with cut-off" in unwrap(vote)
+    assert "column flag: where score" not in unwrap(vote)

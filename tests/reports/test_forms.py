@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from conftest import blobs, snapshot, unwrap
-from finished import SERIAL, Finished
+from finished import KINDS, SERIAL, TABLE, Finished, half
 from pages import FORBIDDEN, HOSTILE, Page
 
 from ckcv_ray import InputError, StoreError, Study, load_run
@@ -20,6 +20,8 @@ from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.tables.task import Task
 
 TREES = Study.paper(learner="tree,constant", k=(3,), n_splits=2)
+KINDS["by subgroup"] = half(learner="tree", subgroups=f"{TABLE.features[0]}:2"), TABLE
+TOLD = "held better", "held", "weights of rows", "by subgroup"  # with the others, these tell every fact
 
 
 @pytest.fixture(scope="module")
@@ -39,12 +41,23 @@ def filled(told: list[Section]) -> forms.FilledForm:
 
 
 def test_every_name_of_a_form_is_that_of_a_fact(finished: Finished, told: list[Section]) -> None:
-    every = [told, *(facts(load_run(finished(kind))) for kind in ("held better", "held", "weights of rows"))]
+    every = [told, *(facts(load_run(finished(kind))) for kind in TOLD)]
     items = (item for guideline in forms.GUIDELINES for item in forms.read_form(guideline).item)
     for name in {name for item in items for name in item.facts} - {"test error"}:
         said = [text for sections in every for text in forms.list_sentences(sections, name)]
         assert said, name
         assert all(text.endswith(".") for text in said)
+
+
+@pytest.mark.parametrize("name", ["tripod-ai", "model-card", "stard-ai", "annex-iv"])
+def test_subgroups_are_in_the_forms_that_ask_for_them(name: str, finished: Finished) -> None:
+    result = load_run(finished("by subgroup"))
+    filled = forms.fill_items(forms.read_form(name), "a run", facts(result), {})
+    markdown = forms.render_form(filled, ".md").decode()
+    for claim in result.certificate.subgroups:
+        if claim.bound is not None:
+            assert f"proven {claim.says}" in markdown
+    assert "holds for all of them together, with probability 95 %" in markdown
 
 
 @pytest.mark.parametrize("name", forms.GUIDELINES)

@@ -1,5 +1,6 @@
 """Rows divided by a column: blocks of later times, named folds, and rows held out by a condition."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +28,14 @@ from ckcv_ray import (
     load_run,
     load_scores,
     verify,
+    watch,
 )
 from ckcv_ray.claims.quantity import bound_count
+from ckcv_ray.cli.report import fill_form
 from ckcv_ray.core.bounds.betting import bound_by_optimised_bet
 from ckcv_ray.core.resampling.base import BY_COLUMN
 from ckcv_ray.core.resampling.folds import ColumnFolds, KFold, NestedSplits
+from ckcv_ray.reports.facts import facts
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.study.problem import OUTER, Problem
 from ckcv_ray.tables.columns import DeclaredTypes
@@ -153,7 +157,7 @@ BLANK.loc[4, ["day", "site"]] = None
 SOON.loc[0, "day"] = "soon"
 REFUSED = [
     no("column 'day', which divides the rows, has empty cells in 1 of", BLANK),
-    no("holds dates and in 1 row something else, such as 'soon' in row 1: write all as", SOON),
+    no("holds dates and in 1 row something else, such as 'soon' in row 1: write all in one way", SOON),
     no("kind date, and gap=3: expected dates and a gap such as 30d", gap=3),
     no("nothing to score, of 11 times: ask for fewer", time="week", gap=None, resampling="time:12"),
     no("has nothing to fit on in split 0: other rows are in its gap", gap="400d"),
@@ -231,6 +235,28 @@ def test_the_rows_that_meet_it_certify_and_their_column_is_not_learned_from(
     assert "the condition was named before anything of them was seen, with probability" in first.statement
     assert load_run(tmp_path / "run").problem.held.tolist() == result.problem.held.tolist()
     assert verify(tmp_path / "run", rerun=True, execution=SERIAL).differences == []
+
+
+def test_what_is_proven_of_some_rows_alone_names_them(tmp_path: Path) -> None:
+    among, out = "for rows with site = 'B'", tmp_path / "run"
+    result = run("site=B", out=out, claim="refit,sensitivity,specificity")
+    told = {fact.name: fact.text for section in facts(result) for fact in section.facts}
+    assert told["verdict"].endswith(f" %, {among}")
+    assert told["rows"].endswith(f"{len(result.problem.held)} held out by site = 'B'")
+    assert result.claim_for(result.rule()).startswith(
+        f"by the model fitted on the learning rows, {among}: proven to be wrong at most"
+    )
+    assert among not in result.claim_for(result.rule("full"))  # of which nothing is proven
+    rows = TABLE.append_column("id", pa.array([f"p{i}" for i in range(H)])).drop(["site"])
+    lines = [line for line in watch(out, rows).summary().splitlines() if "certified is at most" in line]
+    assert len(lines) == 3
+    assert all(among in line for line in lines)
+    fill_form(out, "tripod-ai", tmp_path / "form.md")
+    form = (tmp_path / "form.md").read_text()
+    assert "evaluates it internally" not in form
+    for item in ("10", "12a", "16", "21"):
+        (section,) = re.findall(rf"^## [^\n]*, {item}: .*?(?=^## )", form, re.DOTALL | re.MULTILINE)
+        assert "held out by site = 'B'" in section
 
 
 def test_unlike_probabilities_are_bounded_on_average() -> None:
