@@ -25,7 +25,7 @@ from ckcv_ray.cli import run as commands
 from ckcv_ray.cli.options import IN_JOB, check_out, choose_folder
 from ckcv_ray.cli.output import Signals
 from ckcv_ray.engine.worker import LostError
-from ckcv_ray.errors import InputError
+from ckcv_ray.errors import InputError, name_reason
 from ckcv_ray.runs import run as running
 from ckcv_ray.storage.folder import RunFolder
 
@@ -193,6 +193,21 @@ def test_failures_have_their_own_exit_code(ckcv: Command, tmp_path: Path) -> Non
     assert f"1 path failed, and their scores are incomplete: {why}" in said
     assert f"1 path failed: {why}" in " ".join(printed.split())
     assert ckcv(*asked, "--retry-failed")[0] == 3
+
+
+HEAD = 'Traceback (most recent call last):\n  File "a.py", line 1\n    f()\n'
+
+
+@pytest.mark.parametrize(
+    ("told", "reason"),
+    [
+        (f"{HEAD}KeyError: 1\n\nlater\n\n{HEAD}OSError: two\nlines\n", "OSError: two"),
+        ("lost 2 times: late\n(a fit may take 2 seconds: fit_timeout)", "lost 2 times: late"),
+        ("", "unknown"),
+    ],
+)
+def test_the_reason_of_a_failure_is_the_first_line_of_its_exception(told: str, reason: str) -> None:
+    assert name_reason(told) == reason
 
 
 def test_a_setting_that_was_not_found_is_fitted_nowhere(ckcv: Command, tmp_path: Path) -> None:
