@@ -285,7 +285,7 @@ def _say_error_rate(result: Result, table: Table, rule: Rule, predicted: NDArray
     except InputError as error:
         return say(f"no {target.word('error rate', 'error')}: {error}")
     rows, known = pluralize(len(y), "row"), find_known(X if len(y) == len(X) else X[labelled], learned).sum()
-    caveat = f"; {known} of them are learning rows, and say little about new ones" if known else ""
+    caveat = f"; {known} of them equal learning rows, and say little about new ones" if known else ""
     if not target.classes:
         rmse = f"root mean squared error: {float(np.sqrt(np.mean((y - predicted) ** 2))):.4g}"
         if clip is None:
