@@ -10,7 +10,6 @@ alarm is ever raised although all that is certified still holds is at most delta
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import compress
 from math import exp, fsum
 from os import PathLike
@@ -297,7 +296,6 @@ def watch(
     return WatchedRun(*about, len(there), len(live), head, findings, notes)
 
 
-@lru_cache(maxsize=1)  # a stream can be long, and an alarm is told in several places
 def find_alarm(result: Certified) -> str:
     """Return a sentence if the stream in the folder of a result has an alarm, or is refused; else ""."""
     if not (address := result.execution.get("folder")):

@@ -419,7 +419,8 @@ def test_an_alarm_is_told_wherever_what_is_proven_is(runs: Runs, tell: Tell) -> 
     run = runs()
     watch(run, rows(100, 0.01))
     assert not any("ckcv watch has" in text for text in tell(run))
-    assert find_alarm(load_run(run)) == ""
+    held = load_run(run)
+    assert find_alarm(held) == ""
     watch(run, rows(300, 0.5, first=100))
     result, errors = load_run(run), [f"error on class {label!r} (batch 2)" for label in LABELS]
     alarm = (
@@ -427,6 +428,7 @@ def test_an_alarm_is_told_wherever_what_is_proven_is(runs: Runs, tell: Tell) -> 
         f"certified, on live rows: {', '.join(['error (batch 2)', *errors])}."
     )
     assert (find_alarm(result), result.to_json()["cautions"][0]) == (alarm, alarm)
+    assert find_alarm(held) == alarm  # which was raised since it was loaded
     assert (find_verdict(result), result.to_json()["may_be_quoted"]) == ("with caution", True)
     status, values, listed, entries, predicted, by_full, _ = told = tell(run)
     assert all(alarm in text for text in told)
