@@ -337,7 +337,7 @@ class Precision(Quantity):
 
     name = phrase = "precision"
     counted = "judged rows classified as positive"
-    two_classes = is_binomial = True
+    two_classes = is_binomial = of_flagged = True
     caution = "A precision holds where as many rows are positive: quote it with their share."
     states = (
         "the {claim.name} of {who} is {claim.says}: the probability that a new row that is classified as "

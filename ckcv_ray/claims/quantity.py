@@ -469,6 +469,7 @@ class Quantity(Declared):
         guarded: whether a claim may be quoted only if its rule is proven better than every constant.
         is_mean: whether it is a mean of losses, which is ``measured``.
         is_binomial: whether its errors are binomial, given its rows, where rows are independent.
+        of_flagged: whether it is counted on the rows that are classified as positive.
         largest: the bound that says nothing.
         caution: a sentence beside whatever is proven of it; "" for none.
         usual: bounds for which a plan says how many rows they take, where the study asks for none.
@@ -487,6 +488,7 @@ class Quantity(Declared):
     guarded: ClassVar[bool] = False
     is_mean: ClassVar[bool] = False
     is_binomial: ClassVar[bool] = False
+    of_flagged: ClassVar[bool] = False
     largest: ClassVar[float] = 1.0
     caution: ClassVar[str] = ""
     usual: ClassVar[Sequence[float]] = ()

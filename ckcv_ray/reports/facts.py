@@ -391,8 +391,8 @@ def tell_classes(
     order, names = [*range(len(labels))], ["sensitivity"] * len(labels) + ["ppv"] * len(labels)
     if len(labels) == 2:
         order, names = [positive, 1 - positive], [*BY_CLASS]
-    beside = [c for c in claims if c.bound is not None and (c.quantity.by_class or c.name == "precision")]
-    proven = {(c.label, c.quantity.by_class): c.says for c in beside}  # a precision is of the positive class
+    beside = [c for c in claims if c.bound is not None and (c.quantity.by_class or c.quantity.of_flagged)]
+    proven = {(c.label, c.quantity.by_class): c.says for c in beside}  # without label: the positive class
     rows, recalls = list[tuple[str, ...]](), ("sensitivity", "specificity")
     wholes = [int(whole[i]) for whole in (counts.sum(axis=1), counts.sum(axis=0)) for i in order]
     for name, i, whole in zip(names, order * 2, wholes, strict=True):
