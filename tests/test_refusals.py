@@ -266,8 +266,8 @@ CASES = {
     "another schema loaded": folder(lambda: load_run("run"), "study.json", "schema 99", harm=change_schema),
     "unfinished loaded": folder(lambda: load_run("run"), "'run' is not finished", **UNFINISHED),
     "strange folder loaded": folder(lambda: load_run("other"), "'other'", "not a run folder"),
-    "form without a file": case("report run --for tripod-ai", "for='tripod-ai' needs --out, the form to"),
-    "strict without a form": case("report run --strict", "strict is about a form: add a guideline"),
+    "form without a file": case("report run --for tripod-ai", "--for 'tripod-ai' needs --out, the form to"),
+    "strict without a form": case("report run --strict", "--strict is about a form: add a guideline"),
     # files
     "no such file": words("", "there is no file 'nowhere.csv'", source="nowhere.csv"),
     # columns

@@ -178,7 +178,8 @@ class Commands(TyperGroup):
         except (InputError, StoreError) as error:
             listed = self.chosen.params if self.chosen is not None else []
             flags = {p.name for p in listed if getattr(p, "is_flag", False)}
-            error.args = (name_options(str(error), {p.name: p.opts[0] for p in listed}, flags),)
+            options = {name: p.opts[0] for p in listed for name in (p.name, p.opts[0].strip("-"))}
+            error.args = (name_options(str(error), options, flags),)
             raise
 
 

@@ -88,7 +88,7 @@ def report(
     of_page = {"title": title, "author": author, "purpose": purpose, "short": short}
     if lost := [name for name, value in (of_page if form else of_form).items() if value]:
         about = "the page: leave it out, or --for" if form else "a form: add a guideline, as --for tripod-ai"
-        raise InputError(f"{lost[0]} is about {about}")
+        raise InputError(f"--{lost[0]} is about {about}")
     if form is not None:
         return _make_form(folder, form, out, answers, template, strict)
     text = "" if purpose is None else read_text("purpose", purpose)
