@@ -148,8 +148,7 @@ class Auto(Search):
         cheap = float(units) ** 3 * settings * sizes <= RACE_WORK
         if self.effort is None and (self.exhaustive or cheap):
             return Race(self.report_k, self.exhaustive)
-        budget = Budget(self.report_k, self.effort)
-        return budget.resolve(units, settings, sizes, n_splits)
+        return Budget(self.report_k, self.effort).resolve(units, settings, sizes, n_splits)
 
 
 WHERE_FORM = re.compile(r"\s*([^<>=]*[^<>=\s])\s*(=|>=|>)\s*(\S.*?)\s*")

@@ -168,12 +168,10 @@ class Problem:
             task = _fill_new_rows(procedure, task)
             sizes = procedure.resampling.fold_sizes(task.divided.n_units)
             made = cls(procedure, task, task, None, sizes, run_id(procedure, task.digest), scores)
-            more: tuple[FoldSize, ...] = ()
+            more = sizes if procedure.permutations else ()
             n_splits = procedure.permutations * sizes[OUTER].n_splits
             if (inner := procedure.resampling.inner) is not None:
                 more, n_splits = inner.fold_sizes(len(made._divide(OUTER, 0).train)), int(made.starts[-1])
-            elif procedure.permutations:
-                more = sizes
             made = replace(made, sizes=(*sizes, *(size._replace(n_splits=n_splits) for size in more)))
             made._check_rows()
             return made
@@ -622,13 +620,18 @@ def _canonicalize_certified(study: Study, task: Task) -> tuple[Study, Index | No
     check_subgroups(certification.subgroups, learned)
     learning = np.arange(task.n) if held is None else np.delete(np.arange(task.n), held)
     numbers = _as_numbers(study.encoding, _recode_table(task, learned), learning)
-    study = study.with_learner(study.learner.canonical(numbers))
-    study = replace(study, criterion=study.criterion.on(task.classes))
-    study = _with_folds(study, learned.n_units, task.unit)
-    sizes = study.resampling.fold_sizes(learned.n_units)
-    settings, n_splits = sum(study.learner.space.lengths), max(size.n_splits for size in sizes)
-    search = study.search.resolve(learned.n_units, settings, len(sizes), n_splits)
-    study = replace(study, search=search)
+    learner, criterion = study.learner.canonical(numbers), study.criterion.on(task.classes)
+    n, settings, report_k = learned.n_units, sum(learner.space.lengths), study.search.report_k
+    check_folds("report_k", report_k, n, task.unit)
+    assert isinstance(study.resampling, CertifiableFolds)
+    resampling = study.resampling.canonical(n, settings, criterion.delta, task.unit)
+    for k in report_k:
+        if resampling.k is not None and k not in resampling.k:
+            asked = ",".join(map(str, resampling.k))
+            raise InputError(f"report_k={k} is not among k={asked}: add it to k to have it computed")
+    sizes = resampling.fold_sizes(n)
+    search = study.search.resolve(n, settings, len(sizes), max(size.n_splits for size in sizes))
+    study = replace(study, learner=learner, criterion=criterion, resampling=resampling, search=search)
     return study, held, learned
 
 
@@ -644,9 +647,8 @@ def _canonicalize_scored(study: Procedure, task: Task) -> tuple[Procedure, tuple
     scores = tuple(map(measures.extend_score, scores)) if outer.corrected else scores
     check_interval_on(study, task)
     numbers = _as_numbers(study.encoding, task, np.arange(task.n))
-    selects = study.select_by is not None or study.choose != ""
     learner = study.learner
-    if not selects:
+    if study.select_by is None and not study.choose:  # nothing is selected
         # As many columns as their kinds say: an encoder's number depends on the rows it is fitted to.
         X = task.X if task.schema.plain else expand_dates(task.X, task.schema)
         learner = learner.usual(replace(task, X=X))
@@ -738,18 +740,6 @@ def identify_data(table: Task, learned: Task) -> str:
         return table.digest
     columns = [] if learned.schema.plain else [[column.name, column.levels] for column in learned.schema]
     return hashlib.sha256(json.dumps([table.digest, columns]).encode()).hexdigest()
-
-
-def _with_folds(study: Study, n: int, unit: str) -> Study:
-    check_folds("report_k", study.search.report_k, n, unit)
-    assert isinstance(study.resampling, CertifiableFolds)
-    settings = sum(study.learner.space.lengths)
-    resampling = study.resampling.canonical(n, settings, study.delta, unit)
-    for k in study.search.report_k:
-        if resampling.k is not None and k not in resampling.k:
-            asked = ",".join(map(str, resampling.k))
-            raise InputError(f"report_k={k} is not among k={asked}: add it to k to have it computed")
-    return replace(study, resampling=resampling)
 
 
 def check_certified(study: Study, task: Task) -> Certification:

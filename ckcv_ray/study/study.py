@@ -620,7 +620,11 @@ def _assemble(
     asked = (name_choices(earlier) if earlier else {}) | of_clip | dict(asked)
     _trust_named(asked.get("estimator"))
     learner = asked.get(SEVERAL, DEFAULT)
-    named = _list_learners(learner)
+    named: Any = list(ZOO) if learner == ALL else learner
+    if isinstance(named, str) and "," in named:  # such as svm,linear
+        named = [name.strip() for name in named.split(",")]
+    elif not isinstance(named, list | tuple) or not named:
+        named = [named]
     asked = _flatten(asked, [_find_label(name) for name in named])
     learners = _choose_learners(named, asked, earlier[SEVERAL].by_label if earlier else {})
     others = [_choose_part(slot, asked, earlier) for slot in slots if slot != SEVERAL]
@@ -695,15 +699,6 @@ def _find_label(name: Any) -> Any:
     return name.rpartition(":")[2] if isinstance(name, str) else type(name).__name__
 
 
-def _list_learners(learner: Any) -> Sequence[Any]:
-    """Return the learners named by text such as svm,linear or all, or by a list."""
-    if learner == ALL:
-        return list(ZOO)
-    if isinstance(learner, str) and "," in learner:
-        return [name.strip() for name in learner.split(",")]
-    return learner if isinstance(learner, list | tuple) and learner else [learner]
-
-
 def _hand_out_params(asked: Mapping[str, Any], parts: Sequence[_Asked]) -> dict[str, Any]:
     """Return the options with each parameter given to the learners that have one of that name.
 
@@ -752,7 +747,7 @@ def _read_inside(kind: Any, whole: str, given: Any) -> dict[str, Any]:
     return found
 
 
-def fold_values(part: Named, fixed: bool = False) -> dict[str, object]:
+def fold_values(part: Named, fixed: bool) -> dict[str, object]:
     """Return the values of a part's options by the names by which they are given; see ``get_values``."""
     values = get_values(part, fixed)
     folded = {

@@ -1205,10 +1205,10 @@ def learn_column(cells: Cells, name: str, asked: ColumnKind | None) -> tuple[Col
     if bad.any():  # Arrow reads numbers or dates that are not ours, such as nan(1) and 0000-01-01
         column = _infer_text(cells, name, asked)
         numbers = _read_cells(cells, column).values
-    if len(numbers) and np.isnan(numbers).all():
+    if np.isnan(numbers).all():
         raise ColumnError("is empty")
-    most = int(np.nanargmax(np.abs(numbers))) if len(numbers) else 0
-    if len(numbers) and not (numbers[most] == 0 or 1 / LARGEST <= abs(numbers[most]) <= LARGEST):
+    most = int(np.nanargmax(np.abs(numbers)))
+    if not (numbers[most] == 0 or 1 / LARGEST <= abs(numbers[most]) <= LARGEST):
         scale = (
             f"magnitudes are from {1 / LARGEST:g} to {LARGEST:g}, and no number may stand for a missing value"
         )

@@ -61,7 +61,9 @@ def load_source(source: str) -> Columns:
     if family == "sklearn" and len(parts) == 1:
         return Columns(_sklearn(parts[0]), None)
     if family in GENERATORS and len(parts) == 2:
-        n, seed = (_number(part, source) for part in parts)
+        if bad := [part for part in parts if not (part.isascii() and part.isdigit() and len(part) < 19)]:
+            raise InputError(f"{source!r}: {bad[0]!r} is not a whole number; the forms are {SOURCE_FORMS}")
+        n, seed = map(int, parts)
         if not 6 <= n <= MAX_TABLE_ROWS:
             raise InputError(f"{family}:{n}: the number of rows is outside 6..{MAX_TABLE_ROWS}")
         learn, test = (
@@ -138,12 +140,6 @@ def _sklearn(name: str) -> pa.Table:
         return from_matrix(bunch.data, bunch.target, names, target="target")
     labels = np.array([str(label) for label in bunch.target_names])[bunch.target]
     return from_matrix(bunch.data, labels, names, target="target")
-
-
-def _number(text: str, source: str) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) < 19):
-        raise InputError(f"{source!r}: {text!r} is not a whole number; the forms are {SOURCE_FORMS}")
-    return int(text)
 
 
 def read(source: str | Path, reading: Reading = AS_IT_IS, say: Callable[[str], object] = warn) -> Columns:

@@ -111,7 +111,14 @@ def read_predictions(
         InputError: a column is missing, has two purposes, or holds what does not suit its purpose.
     """
     table = join_copies(table)
-    _check_purposes(table, columns)
+    taken = dict[str, list[str]]()
+    for purpose in ("label", "prediction", "score", "against", "weight"):
+        if (name := getattr(columns, purpose)) is not None:
+            check_role(purpose, name, table.column_names, taken)
+            taken[purpose] = [name]
+    divided = [parse_subgroup(subgroups).column for subgroups in columns.subgroups]
+    for name in divided:
+        check_column(name, table.column_names, " for --subgroups")
     if not table.num_rows:
         raise InputError("the table has no rows: there is nothing to judge")
     groups = find_groups(columns.group, table.column_names)
@@ -121,7 +128,6 @@ def read_predictions(
     if not units.independent and units.n_units < MIN_GROUPS:
         raise InputError(f"column {units.name!r} has one group: at least {MIN_GROUPS} are needed")
     target, y, empty = _read_labels(table, columns, numbers, empty_wrong)
-    divided = [parse_subgroup(subgroups).column for subgroups in columns.subgroups]
     schema, X = Schema.learn(table, divided, NOTHING_ASKED)
     task = Task(X, y, target, schema, units, source, weighting=weighting, salt=salt)
     predicted, strange = _read_predicted(table, columns.prediction, target, empty_wrong)
@@ -151,16 +157,6 @@ def _count_repeats(table: pa.Table, named: set[str], units: Units, labels: tuple
     _, once = np.unique(total + mix(units.row_units.astype(np.uint64)), return_index=True)  # in each unit
     items, counts = np.unique(total[once], return_counts=True)
     return int(np.sum(np.isin(total, items[counts > 1])))
-
-
-def _check_purposes(table: pa.Table, columns: PredictionColumns) -> None:
-    taken = dict[str, list[str]]()
-    for purpose in ("label", "prediction", "score", "against", "weight"):
-        if (name := getattr(columns, purpose)) is not None:
-            check_role(purpose, name, table.column_names, taken)
-            taken[purpose] = [name]
-    for subgroups in map(parse_subgroup, columns.subgroups):
-        check_column(subgroups.column, table.column_names, " for --subgroups")
 
 
 def _read_labels(

@@ -727,8 +727,7 @@ class SplitUnits(Groups):
         called = f"column {name!r}, which divides the rows,"
         refuse_gaps(np.isnan(x), called, "fill these cells, or leave the rows out")
         values, groups = np.unique(x, return_inverse=True)
-        levels = tuple(column.levels)
-        return cls(len(x), groups=groups, column=name, values=values, kind=column.kind, levels=levels)
+        return cls(len(x), groups=groups, column=name, values=values, kind=column.kind, levels=column.levels)
 
     @property
     def columns(self) -> dict[str, NDArray[np.generic]]:  # type: ignore[override]

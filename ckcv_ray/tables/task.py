@@ -113,7 +113,6 @@ def _make_column(name: str, values: object, n: int) -> pa.Array:
 
 
 def _check_spread(X: NDArray[np.float64], names: Sequence[str]) -> None:
-    """Raise InputError if no column varies."""
     first = X[:1]
     if np.all((first == X) | (np.isnan(first) & np.isnan(X))):
         raise InputError(f"nothing varies from row to row in {some(names)}: there is nothing to learn from")
@@ -433,8 +432,7 @@ class Task:
             InputError: the schema is not that of these columns, or they are not a task's.
         """
         labels = "" if roles.numbers else APART
-        split_by = [] if roles.split_by is None else [roles.split_by]
-        categories = [name for name in split_by if is_text(columns[name].type)]
+        categories = [name for name in [roles.split_by] if name is not None and is_text(columns[name].type)]
         asked = DeclaredTypes(categories, labels=labels, keep_values=provenance.keep_values)
         task = _from_table(columns, roles, asked, schema, salt)
         units = task.units if question is None else replace(task.units, question=question)
