@@ -148,7 +148,12 @@ class Space:
         """Return the hyperparameters of all positions by name, path by path; None where one is absent."""
         every = [setting for path in self.paths for setting in path]
         names = dict.fromkeys(name for setting in every for name in setting)
-        return {name: _make_column([setting.get(name) for setting in every]) for name in names}
+        columns = dict[str, NDArray[Any]]()
+        for name in names:
+            values = [setting.get(name) for setting in every]
+            alike = len(set(map(type, values))) == 1 and not isinstance(values[0], list | type(None))
+            columns[name] = np.array(values) if alike else np.fromiter(values, object)
+        return columns
 
 
 class Trainer(ABC):
@@ -350,15 +355,6 @@ class Learner(HasOptions, ABC):
     def __getstate__(self) -> dict[str, Any]:
         """Return only the fields: what is made from them is made again where it is used."""
         return {field.name: getattr(self, field.name) for field in fields(cast(Any, self))}
-
-
-def _make_column(values: list[Any]) -> NDArray[Any]:
-    """Return values as an array of one type, or of objects if they have several."""
-    if len(set(map(type, values))) == 1 and not isinstance(values[0], list | type(None)):
-        return np.array(values)
-    column = np.empty(len(values), object)
-    column[:] = values
-    return column
 
 
 def check_filled(*rows: Cells) -> None:

@@ -235,7 +235,15 @@ def from_arrow(rows: pa.Table, learner: Learner, task: Task, losses: bool = Fals
     """
     own = rows.select((GROUP_COLUMNS if losses else MEMBER_COLUMNS).names).to_pylist()
     check_filled(*own)
-    return Ensemble(tuple(map(_member, own, learner.codec.from_table(rows, task))))
+    members = []
+    for row, model in zip(own, learner.codec.from_table(rows, task), strict=True):
+        errors, n_estimate = tuple(row["errors"]), tuple(row["n_estimate"])
+        pairs = zip(errors, n_estimate, strict=False)
+        if len(errors) != len(n_estimate) or not all(0 <= wrong <= n for wrong, n in pairs):
+            raise ValueError(f"model of split {row['split']}: it has more errors than rows, or fewer than 0")
+        totals = (*errors, *([row["loss"]] if losses else []))
+        members.append(Member(row["k"], row["split"], model, totals, n_estimate))
+    return Ensemble(tuple(members))
 
 
 def to_pickles(ensemble: Ensemble, learner: Learner, task: Task) -> dict[str, bytes]:
@@ -253,14 +261,6 @@ def from_pickles(contents: Iterable[bytes]) -> Ensemble:
     """Return the ensemble from the pickles of its members. Loading a pickle executes the code in it."""
     members = (pickle.loads(content) for content in contents)
     return Ensemble(tuple(sorted(members, key=lambda member: member.split)))
-
-
-def _member(row: dict[str, Any], model: Any) -> Member:
-    errors, rows = tuple(row["errors"]), tuple(row["n_estimate"])
-    if len(errors) != len(rows) or not all(0 <= wrong <= n for wrong, n in zip(errors, rows, strict=True)):
-        raise ValueError(f"model of split {row['split']}: it has more errors than rows, or fewer than 0")
-    totals = (*errors, *([row["loss"]] if "loss" in row else []))
-    return Member(row["k"], row["split"], model, totals, rows)
 
 
 def find_only_class(member: Member) -> int | None:

@@ -108,7 +108,16 @@ class FieldsCodec(Codec[Model]):
 
     def read(self, row: Cells, task: Task) -> Model:
         """Return the model in a row; it must be able to classify a row of the task."""
-        model = self.model(**{field.name: _parse_value(row[field.name], field.type) for field in self.schema})
+        fields = dict[str, Any]()
+        for name, kind in zip(self.schema.names, self.schema.types, strict=True):
+            leaf = kind
+            while pa.types.is_list(leaf):
+                leaf = leaf.value_type
+            array = np.array(row[name], dtype=leaf.to_pandas_dtype())
+            if array.dtype.kind == "f" and not np.isfinite(array).all():
+                raise ValueError("it has numbers that are not finite")
+            fields[name] = row[name] if leaf is kind else array
+        model = self.model(**fields)
         try_model(model, task)
         label = int(model.predict(task.X[:1]).label[0]) if task.classes else -1
         if not -1 <= label < task.n_classes:
@@ -147,17 +156,6 @@ class RowBlock(NamedTuple):
             lambda measure: np.array([judge(model, X, y, measure, n_classes) for model in models]),
             lambda step: models[step],
         )
-
-
-def _parse_value(value: Any, kind: pa.DataType) -> Any:
-    """Convert a table cell to a field of a model: a list to an array of finite numbers."""
-    leaf = kind
-    while pa.types.is_list(leaf):
-        leaf = leaf.value_type
-    array = np.array(value, dtype=leaf.to_pandas_dtype())
-    if array.dtype.kind == "f" and not np.isfinite(array).all():
-        raise ValueError("it has numbers that are not finite")
-    return value if leaf is kind else array
 
 
 PENALTIES = tuple(10.0 ** (e / 2) for e in range(-6, 9))

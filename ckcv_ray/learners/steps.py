@@ -104,8 +104,7 @@ def compute_share(how: Balance, task: Task) -> float:
     """Return the number of rows that balancing all rows of a task would give, relative to their number."""
     if how is Balance.NONE:
         return 1.0
-    counts = np.bincount(task.y)
-    counts = counts[counts > 0]
+    _, counts = np.unique(task.y, return_counts=True)
     size = counts.min() if how is Balance.DOWN else counts.max()
     return float(size * len(counts) / task.n)
 

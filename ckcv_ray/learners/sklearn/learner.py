@@ -40,8 +40,8 @@ from ckcv_ray.learners.sklearn.spec import (
     Values,
     as_spec,
     check_trusted,
+    find_mappings,
     list_classes,
-    list_specs,
 )
 from ckcv_ray.learners.sklearn.store import last_step, unpack
 from ckcv_ray.learners.steps import (
@@ -82,7 +82,6 @@ NOT_ENCODED = (
     "are selected, or leave them out"
 )
 OWN_CATEGORIES = {XGBOOST: "enable_categorical", LIGHTGBM: "categorical_feature", CATBOOST: "cat_features"}
-AUTO = "auto"
 
 
 def find_columns(spec: Spec, schema: Schema) -> Spec | None:
@@ -111,8 +110,9 @@ def find_columns(spec: Spec, schema: Schema) -> Spec | None:
 
 def _selects(spec: Spec) -> bool:
     """Return whether an estimator, or one inside it, selects columns by name or kind."""
-    selecting: list[Any] = [inside for inside in list_specs(spec) if inside["class"] == COLUMN_TRANSFORMER]
-    return any(_is_named(step[2]) for inside in selecting for step in inside["params"][TRANSFORMERS])
+    every: Iterable[Any] = find_mappings(spec, "class")
+    selecting = (each["params"] for each in every if each["class"] == COLUMN_TRANSFORMER)
+    return any(_is_named(step[2]) for params in selecting for step in params[TRANSFORMERS])
 
 
 def _find_categories(spec: Spec, library: str, asked: Any, columns: Sequence[Column]) -> Spec | None:
@@ -128,7 +128,7 @@ def _find_categories(spec: Spec, library: str, asked: Any, columns: Sequence[Col
         types = ["c" if column.levels else "q" for column in columns]
         return _replace(spec, feature_types=types) if every else None
     label = f"estimator.{OWN_CATEGORIES[library]}"
-    named = every if asked == AUTO else np.ravel(_find_positions(label, asked, columns)).tolist()
+    named = every if asked == "auto" else np.ravel(_find_positions(label, asked, columns)).tolist()
     if wrong := sorted({*named} ^ {*every}):
         raise InputError(
             f"{label} does not name the columns that hold categories: it differs in "
@@ -222,14 +222,14 @@ FEW_ROWS = 60  # rows of each class, to which a model is fitted to see whether i
 MAX_TRIED = 16  # settings tried
 
 
-def choose_settings(settings: Iterable[Setting], most: int = MAX_TRIED) -> list[Setting]:
-    """Return at most ``most`` settings: the first and the last of those with the same words and lists."""
+def choose_settings(settings: Iterable[Setting]) -> list[Setting]:
+    """Return at most ``MAX_TRIED`` settings: the first and last of those with the same words and lists."""
     alike: dict[str, list[Setting]] = {}
     for setting in settings:
         kinds = {name: None if type(v) in (int, float) else v for name, v in setting.items()}
         alike.setdefault(json.dumps(kinds), []).append(setting)
     ends = (each for same in alike.values() for each in (same[0], same[-1]))
-    return [*{json.dumps(setting): setting for setting in ends}.values()][:most]
+    return [*{json.dumps(setting): setting for setting in ends}.values()][:MAX_TRIED]
 
 
 MIN_SHARE = 6  # the smallest training set has one part in six of the rows

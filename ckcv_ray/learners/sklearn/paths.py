@@ -8,7 +8,6 @@ where there is nothing to share, every setting is fitted by itself.
 import copy
 import json
 from collections.abc import Hashable, Mapping, Sequence
-from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from types import MappingProxyType
@@ -319,7 +318,7 @@ class SplitFits:
                 X = steps.fit_transform(self.X, self.y.copy())
             self._heads[template.head] = Head(steps, X, models.find_status(caught), [])
         head = self._heads[template.head]
-        status = max(head.status, self._fit_rows(last_step(estimator), deepcopy(head.X)))
+        status = max(head.status, self._fit_rows(last_step(estimator), copy.deepcopy(head.X)))
         estimator.steps = [*head.pipeline.steps, estimator.steps[-1]]
         return Fit(estimator, status, head)
 
@@ -334,7 +333,7 @@ class SplitFits:
         if not head.scored:
             with models.guard(self.learner.foreign):
                 head.scored.append(head.pipeline.transform(self.X_score))
-        return deepcopy(head.scored[0])
+        return copy.deepcopy(head.scored[0])
 
     def labels(self, fit: Fit) -> Classes:
         """Return the class numbers that a fit predicts for the rows to score.

@@ -122,8 +122,10 @@ def describe(name: str, estimator: Estimator, depth: int = 0) -> Spec:
     kind: Any = type(estimator)
     library, defaults, params = find_library(estimator), _list_defaults(kind), dict[str, Any]()
     for key, value in sorted(estimator.get_params(deep=False).items()):
-        label = f"{name}.{key}"
-        if _is_default(value, defaults, key):
+        label, default = f"{name}.{key}", defaults.get(key)
+        alike = type(value) is type(default) and not hasattr(value, "fit")
+        same = value is default or (alike and (value == default or (value != value and default != default)))
+        if key in defaults and same:
             continue
         if library and _is_outside(key):
             raise InputError(f"{label} cannot be part of a study: it names a file or a host: leave it out")
@@ -226,18 +228,17 @@ def _describe_grid(label: str, search: Any, grid: Any) -> Any:
 
 def list_classes(spec: object) -> Iterator[str]:
     """Yield the classes of an estimator in its JSON form and of those inside it, as "module:Class"."""
-    yield from (inside["class"] for inside in list_specs(spec) if isinstance(inside["class"], str))
+    yield from (each["class"] for each in find_mappings(spec, "class") if isinstance(each["class"], str))
 
 
-def list_specs(spec: object) -> Iterator[Mapping[str, object]]:
-    """Yield the JSON form of an estimator, and of those inside it."""
-    if isinstance(spec, Mapping):
-        if "class" in spec:
-            yield spec
-        spec = list(spec.values())
-    if isinstance(spec, list | tuple):
-        for value in spec:
-            yield from list_specs(value)
+def find_mappings(value: object, key: str) -> Iterator[Mapping[str, object]]:
+    """Yield every mapping with a key that a JSON value holds, outer ones first; estimators have a "class"."""
+    if isinstance(value, Mapping):
+        if key in value:
+            yield value
+        value = list(value.values())
+    for part in value if isinstance(value, list | tuple) else ():
+        yield from find_mappings(part, key)
 
 
 def is_own(path: str) -> bool:
@@ -418,8 +419,8 @@ def is_trusted(path: str) -> bool:
 
 def list_packages(spec: object) -> Iterator[str]:
     """Yield the packages that an estimator, as text or in its JSON form, and those inside it come from."""
-    for inside in list_specs({"class": spec} if isinstance(spec, str) else spec):
-        if isinstance(path := inside["class"], str) and ":" in path:
+    for path in list_classes({"class": spec} if isinstance(spec, str) else spec):
+        if ":" in path:
             yield path.partition(":")[0].partition(".")[0]
 
 
@@ -511,14 +512,6 @@ def complete_names(estimator: Estimator, setting: Mapping[str, object]) -> dict[
     return named
 
 
-def _is_default(value: Any, defaults: Mapping[str, Any], key: str) -> bool:
-    if key not in defaults:
-        return False
-    default = defaults[key]
-    alike = type(value) is type(default) and not hasattr(value, "fit")
-    return value is default or (alike and (value == default or (value != value and default != default)))
-
-
 def find_path(name: str, kind: type) -> str:
     """Return where to import a class from: the shortest public module that has it."""
     parts = kind.__module__.split(".")
@@ -556,10 +549,12 @@ def _make(name: str, value: Any, depth: int = 0) -> Any:
         raise InputError(f"{name[:200]} is nested too deeply")
     if isinstance(value, str):
         return load_words().get(value, value)
-    if isinstance(value, list) and _is_named(value):  # names of columns are text as well
-        step = [value[0], _make(f"{name}.{value[0]}", value[1], depth + 1), *value[2:]]
-        return tuple(step) if isinstance(value[1], Mapping) else step
     if isinstance(value, list):
+        part = value[1] if len(value) > 1 and isinstance(value[0], str) else None
+        named = "class" in part if isinstance(part, Mapping) else part in NO_STEP
+        if named:  # names of columns are text as well
+            step = [value[0], _make(f"{name}.{value[0]}", part, depth + 1), *value[2:]]
+            return tuple(step) if isinstance(part, Mapping) else step
         return [_make(name, item, depth + 1) for item in value]
     if not isinstance(value, Mapping):
         return value
@@ -574,12 +569,6 @@ def _make(name: str, value: Any, depth: int = 0) -> Any:
         return kind(**{key: _make(f"{name}.{key}", item, depth + 1) for key, item in params.items()})
     except TypeError as error:
         raise InputError(f"{name}: {error}") from None
-
-
-def _is_named(value: list[Any]) -> bool:
-    if len(value) < 2 or not isinstance(value[0], str):
-        return False
-    return "class" in value[1] if isinstance(value[1], Mapping) else value[1] in NO_STEP
 
 
 def _import_class(name: str, path: Any) -> Any:
@@ -741,13 +730,11 @@ def _split(text: str) -> list[Any]:
     try:
         return list(json.loads(f"[{text}]"))
     except ValueError:
-        return [_parse_word(part.strip()) for part in re.split(r",(?![^\[]*\])", text)]
-
-
-def _parse_word(text: str) -> Any:
-    if text.lower() in WORDS:
-        return WORDS[text.lower()]
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text
+        words = map(str.strip, re.split(r",(?![^\[]*\])", text))
+    values = list[Any]()
+    for word in words:
+        try:
+            values.append(json.loads(word))
+        except ValueError:
+            values.append(WORDS.get(word.lower(), word))
+    return values

@@ -54,6 +54,7 @@ from ckcv_ray.learners.sklearn.spec import (
     complete_names,
     draws_globally,
     find_library,
+    find_mappings,
     is_own,
     is_trusted,
     list_classes,
@@ -65,7 +66,6 @@ from ckcv_ray.tables.task import Task
 from ckcv_ray.validation import Classes, Numbers, Rows, agree, quote
 
 SCHEMA_FILE = "schema.json"
-SUFFIX = ".npy"
 NO_DATE = (1980, 1, 1, 0, 0, 0)
 MAX_MODEL_BYTES = 1 << 30
 CONSTANT = "sklearn.dummy:DummyClassifier"  # for training rows of a single class
@@ -163,7 +163,7 @@ def read_values(content: bytes) -> tuple[object, dict[str, object]]:
         )
         files = {name: archive.read(name) for name in archive.namelist() if name != SCHEMA_FILE}
     return schema, {
-        name: np.load(io.BytesIO(file), allow_pickle=False) if name.endswith(SUFFIX) else file
+        name: np.load(io.BytesIO(file), allow_pickle=False) if name.endswith(".npy") else file
         for name, file in files.items()
     }
 
@@ -179,7 +179,7 @@ def _check_types(content: bytes, classes: Sequence[str] | None) -> list[str]:
             raise ValueError("it is too large")
         named = [
             f"{node['__module__']}.{node['__class__']}"
-            for node in _nodes(json.loads(archive.read(SCHEMA_FILE)))
+            for node in find_mappings(json.loads(archive.read(SCHEMA_FILE)), "__loader__")
         ]
     functions = (value for value in load_words().values() if isinstance(value, FunctionType))
     known = {*REVIEWED, *(f"{f.__module__}.{f.__name__}" for f in functions)}
@@ -194,16 +194,6 @@ def _check_types(content: bytes, classes: Sequence[str] | None) -> list[str]:
         if strange:
             raise ValueError(f"it holds {strange[0]}, which no fit of {classes[0]} makes")
     return [name for name in {*named} if name in known or is_trusted(name)]
-
-
-def _nodes(schema: Any) -> Iterator[Mapping[str, Any]]:
-    """Yield the nodes of a skops file."""
-    if isinstance(schema, dict):
-        if "__loader__" in schema:
-            yield schema
-        schema = list(schema.values())
-    for column in schema if isinstance(schema, list) else ():
-        yield from _nodes(column)
 
 
 def last_step(estimator: object) -> Any:

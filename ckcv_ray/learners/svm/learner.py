@@ -24,7 +24,6 @@ from ckcv_ray.validation import MOST, Label, check_choice, grid, inner_share, in
 
 COST_GRID = grid("C", tuple(10.0 ** (e / 2) for e in range(-4, 9)))
 WIDTHS = grid("gamma", tuple(10.0 ** (e / 2) for e in range(-8, 3)))
-SCALES = ("standard", "none")
 COST = Option(
     grid,
     "Values of C: 0.1,1,10, or log:-2:4:13 for 13 values from 10^-2 to 10^4.",
@@ -40,7 +39,7 @@ GAMMA = Option(
     single_default="1 / number of columns",
 )
 SCALE = Option(
-    partial(check_choice, allowed=SCALES),
+    partial(check_choice, allowed=("standard", "none")),
     "Scaling by training rows: standard or none; module:Class has none unless it is asked for.",
     panel="SVM",
 )
@@ -108,9 +107,6 @@ def check_products(class_weight: str, C: tuple[float, ...], n_classes: int = 2) 
             )
 
 
-SOLVER_NAMES = ("newton",)  # names in ``solvers``
-
-
 @dataclass(frozen=True)
 class GaussianSVM(KernelMachine):
     """The C-SVM with offset and kernel ``exp(-gamma |x - z|^2)``; with several classes, one for each pair.
@@ -136,7 +132,7 @@ class GaussianSVM(KernelMachine):
 
     solver: str = option(
         "newton",
-        partial(check_choice, allowed=SOLVER_NAMES),
+        partial(check_choice, allowed=("newton",)),
         "Solver of the SVM: newton is the only one.",
         inside="param",
     )
