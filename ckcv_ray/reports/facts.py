@@ -246,8 +246,9 @@ def _tell_table(result: Result, task: Task, target: str, repeats: int) -> Iterat
         yield Fact("groups", "none: rows are taken as independent")
     else:
         sizes = np.bincount(task.row_units)
-        each = f"{task.units.name} ({sizes.min():,} to {sizes.max():,} rows each)"
-        said = f"{len(sizes):,}, by {each}; groups are independent, their rows may not be"
+        each = " to ".join(f"{size:,}" for size in sorted({sizes.min(), sizes.max()}))
+        by = f"{task.units.name} (rows in each: {each})"
+        said = f"{len(sizes):,}, by {by}; groups are independent, their rows may not be"
         yield Fact("groups", said, DETAILS, len(sizes))
     columns = f"{len(kinds):,} ({', '.join(counted)}): {list_first(task.features)}"
     yield Fact("columns", columns, DETAILS, len(kinds))
@@ -908,8 +909,8 @@ def _tell_method(result: Certified) -> Iterator[Fact]:
     yield Fact(
         "selection",
         f"For every candidate, a setting of the learner with a number of folds k, {divided} a part to learn "
-        f"from, a part to select by and a part to estimate on. The candidate with the smallest {minimised} "
-        "won, and was fitted again on each of its splits; these "
+        "from, a part to select by and a part to estimate on. The winner is the candidate with the smallest "
+        f"{minimised}; it was fitted again on each of its splits, and these "
         f"{pluralize(len(result.ensemble.members), 'model')} are the ensemble F*{refit}.",
     )
     for label, learner in study.learner.by_label.items():
