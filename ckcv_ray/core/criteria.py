@@ -31,7 +31,7 @@ from numpy.typing import ArrayLike
 from ckcv_ray.core import measures
 from ckcv_ray.core.bounds.binomial import bound_table, check_delta, clopper_pearson
 from ckcv_ray.core.measures import ZERO_ONE, ClippedErrors, Losses
-from ckcv_ray.core.options import HasOptions, Option, option
+from ckcv_ray.core.options import HasOptions, option
 from ckcv_ray.errors import InputError, ceil_percent, cut, format_level, format_number, round_bound
 from ckcv_ray.validation import ONE, Counts, Index, Values, number
 
@@ -69,9 +69,6 @@ def _delta(name: str, value: object) -> float:
     return delta
 
 
-DELTA = Option(_delta, "Failure probability of each bound.", float)
-
-
 @dataclass(frozen=True)
 class Criterion(HasOptions, ABC):
     """A quantity to minimise over candidates: the base of every criterion, a frozen dataclass.
@@ -100,7 +97,7 @@ class Criterion(HasOptions, ABC):
     minimised: ClassVar[str]  # with a placeholder for the level
     estimated: ClassVar[str] = "the same mean on the estimate sets; no bound"
 
-    delta: float = option(0.05, DELTA)
+    delta: float = option(0.05, _delta, "Failure probability of each bound.", float)
 
     def on(self, classes: Sequence[object]) -> Self:
         """Return the canonical form for a task with these classes; here itself.

@@ -31,7 +31,6 @@ from ckcv_ray.validation import Limits, Values, check_choice
 MISS = 0.05
 LEVEL = 1 - MISS
 CORRECTED_T, CLOPPER_PEARSON, BBC = "corrected_t", "clopper_pearson", "bbc"
-SHARES = ("zero_one", "accuracy")
 ROW_MEANS = (*dict.fromkeys(name for kind in Kind for name in list_row_means(kind)), CLIPPED.rstrip(":"))
 BOOTSTRAPS = 1000
 
@@ -75,7 +74,7 @@ INTERVALS = {
     ),
     CLOPPER_PEARSON: Interval(
         ("holdout",),
-        SHARES,
+        ("zero_one", "accuracy"),
         "Clopper-Pearson around the share of the scored rows, exact where rows are independent",
         exact=True,
     ),

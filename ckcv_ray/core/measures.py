@@ -126,11 +126,9 @@ class ZeroOne(Losses):
         """Count wrong rows by class; see ``Measure``."""
         wrong = predicted != y
         counts = np.stack([np.sum(wrong & (y == c), axis=-1) for c in range(n_classes)], axis=-1)
-        return (
-            counts
-            if self.groups is None
-            else np.append(counts, super().totals(y, predicted, n_classes), axis=-1)
-        )
+        if self.groups is None:
+            return counts
+        return np.append(counts, super().totals(y, predicted, n_classes), axis=-1)
 
     def measure_rows(self, y: Numbers, predicted: Numbers) -> NDArray[np.int64]:
         """Return ``ONE`` for each row that is wrong, else 0."""

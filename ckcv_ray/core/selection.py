@@ -120,7 +120,6 @@ class Standings:
         self._learners: Index = np.broadcast_to(np.asarray(learners, dtype=np.intp), len(lengths))
         self.least = Least.of(least, n_splits)
         self.floor = mean_bound((), self.least)
-        self._rest: Values = np.array(self.least.rest)
         self._absent: Mask = np.arange(max(lengths)) >= np.array(lengths)[:, None]
         nothing = np.where(self._absent, ABSENT, UNKNOWN).astype(np.float64)
         self.values: Values = np.broadcast_to(nothing, (n_splits, *nothing.shape))  # one copy until written
@@ -138,7 +137,7 @@ class Standings:
         unbroken = np.logical_and.accumulate(known, axis=0)
         total = np.multiply(self.values, unbroken).sum(axis=0)
         self.prefix: Index = unbroken.sum(axis=0)
-        self.low: Values = (total + self._rest[self.prefix]) / self.n_splits
+        self.low: Values = (total + np.take(self.least.rest, self.prefix)) / self.n_splits
         self.expected: Values = np.where(self.prefix > 0, total / np.maximum(self.prefix, 1), inf)
         failed = self.values == FAILED
         self.blocked: Mask = self._absent

@@ -224,7 +224,7 @@ def _longest_prefix(
 
 
 def _path(unit: Unit, inputs: Inputs, prepared: PreparedSplit, path: int, length: int) -> Evaluated:
-    problem = inputs.problem
+    problem, task = inputs.problem, inputs.problem.task
     with limit_fits(inputs.fit_timeout, length):
         start = perf_counter()
         fits = prepared.block.fit(path, length)
@@ -235,22 +235,18 @@ def _path(unit: Unit, inputs: Inputs, prepared: PreparedSplit, path: int, length
         first = unit.first(length)
         if problem.scores:
             learner = list(problem.learners.values())[int(problem.learner_of_paths[path])]
-            needs = frozenset({problem.task.target.output} | {Output.PROBABILITY} & learner.outputs)
-            outputs = fits.model(first).predict_outputs(problem.task.X[prepared.score], needs)
+            needs = frozenset({task.target.output} | {Output.PROBABILITY} & learner.outputs)
+            outputs = fits.model(first).predict_outputs(task.X[prepared.score], needs)
             held = HeldOut(path, first, unit.split, outputs._replace(rank=None))
             return Evaluated(unit, path, first, solving=solving, held_out=(held,))
-        members = [_member(unit, problem, prepared, fits.model(step)) for step in range(first, length)]
-        totals = np.array([member.totals for member in members])
-        kept = tuple(members) if unit.stage is Stage.REFIT else ()
-        status = fits.status[first:]
-        return Evaluated(unit, path, first, totals, fits.n_iter[first:], status, kept, solving=solving)
-
-
-def _member(unit: Unit, problem: Problem, prepared: PreparedSplit, model: Model) -> Member:
-    task = problem.task
-    X, y = task.X[prepared.score], task.y[prepared.score]
-    totals = judge(model, X, y, prepared.measure, task.n_classes)
-    return Member(problem.sizes[unit.size].k, unit.split, model, totals, count_classes(y, task.n_classes))
+        y, n_classes, kept = task.y[prepared.score], task.n_classes, tuple[Member, ...]()
+        models = [fits.model(step) for step in range(first, length)]
+        judged = [judge(model, task.X[prepared.score], y, prepared.measure, n_classes) for model in models]
+        if unit.stage is Stage.REFIT:  # of the last step alone
+            k, rows = problem.sizes[unit.size].k, count_classes(y, n_classes)
+            kept = (Member(k, unit.split, models[0], judged[0], rows),)
+        given = np.array(judged), fits.n_iter[first:], fits.status[first:], kept
+        return Evaluated(unit, path, first, *given, solving=solving)
 
 
 def _failure(unit: Unit, path: int, first: int, stop: int, reason: str) -> Failure:
@@ -259,11 +255,10 @@ def _failure(unit: Unit, path: int, first: int, stop: int, reason: str) -> Failu
 
 def fail_lost(units: Iterable[Unit], times: int, error: Exception, inputs: Inputs) -> Outcome:
     """Return the outcome of units that were lost this many times with their worker."""
-    reason, problem = f"lost {times} times: {error}", inputs.problem
+    reason = f"lost {times} times: {error}"
     if inputs.fit_timeout is not None:
         reason += f"\n(a fit may take {inputs.fit_timeout:g} seconds: fit_timeout)"
-    failed = make_failures(units, problem, reason)
-    return failed._replace(by_learner=(0.0,) * len(problem.learners))
+    return make_failures(units, inputs.problem, reason)
 
 
 def _records(results: Sequence[Evaluated], problem: Problem) -> Records:

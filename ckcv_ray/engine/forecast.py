@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 from ckcv_ray.claims.certify import list_needs
 from ckcv_ray.claims.quantity import Need
 from ckcv_ray.core.options import present
-from ckcv_ray.core.schedule import Stage, Unit, count_kept, weigh_rounds
+from ckcv_ray.core.schedule import Stage, Unit, weigh_rounds
 from ckcv_ray.engine.evaluate import Inputs, estimate_memory, evaluate_apart, share, warm_up
 from ckcv_ray.engine.queue import OWN_SECONDS, Queue, Rates, choose_batch_seconds
 from ckcv_ray.engine.race import BudgetQueue, describe_failures
@@ -156,28 +156,27 @@ class Trial:
         Which are better is judged on the largest part on which all paths of a learner were tried; if there
         is none, they are assumed to be alike.
         """
-        problem, search, exists = self.queue.problem, self.queue.search, self.queue.exists
+        queue, problem, exists = self.queue, self.queue.problem, self.queue.exists
         each, values, alike = np.zeros(len(exists)), np.full(exists.shape, np.inf), False
         for paths in self.paths:
             each[paths] = self.expect_all(paths)
             whole = np.flatnonzero(self.tried[:, paths].all(axis=1))
             if len(whole):
-                found = self.queue.compute_values(self.positions[whole[-1]])[0][paths]
+                found = queue.compute_values(self.positions[whole[-1]])[0][paths]
                 values[paths] = np.where(found < 0, np.inf, found)
             alike |= not np.isfinite(values[paths]).any()
         if alike:
             each[:] = each @ self.lengths / self.lengths.sum()
         at = np.nonzero(exists)
         best = at[0][np.argsort(values[at], kind="stable")]  # the path of each setting, best first
-        counts = count_kept(problem.n_settings, search.keep, search.survivors)
         larger = problem.mean_cost / problem.cost(Stage.SELECT, problem.screened)
         later = each * larger[problem.learner_of_paths]  # in all fold sizes
         n_splits = sum(size.n_splits for size in problem.sizes)
-        shares = np.array(weigh_rounds(len(counts)))
-        compared = [each[best[:count]].mean() for count in counts]
+        shares = np.array(weigh_rounds(len(queue.counts)))
+        compared = [each[best[:count]].mean() for count in queue.counts]
         return RoundSeconds(
             shares=shares / shares.sum(),
-            each=np.array([*compared, later[best[: search.survivors]].mean()]),
+            each=np.array([*compared, later[best[: queue.search.survivors]].mean()]),
             evaluations=np.arange(problem.n_settings + 1.0) * n_splits,
             seconds=np.concatenate([[0.0], np.cumsum(later[best]) * n_splits]),
         )

@@ -335,8 +335,7 @@ class FullQueue(Queue):
         computed = sum(int(np.sum(self.ledger.known(size))) for size in sizes)
         failed = sum(failure.stop - failure.first for failure in self.failures())
         counts = max(planned, computed + failed), computed, failed, 0, self.ledger.not_converged(), self.fits
-        spent = float(self.rates.seconds.sum())
-        return Progress(*counts, spent, self.expect_left(), None, self.workers, "scoring")
+        return Progress(*counts, left=self.expect_left(), workers=self.workers, stage="scoring")
 
     def scores(self) -> Scores:
         """Return the scores, once all are known or have failed."""

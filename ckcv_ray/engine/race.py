@@ -15,7 +15,6 @@ from time import monotonic
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from ckcv_ray.core import schedule
 from ckcv_ray.core.schedule import Lengths, Round, Schedule, Stage, Unit
@@ -106,7 +105,7 @@ class RaceQueue(Queue):
         leader = self.selection.winner
         best = (self.problem.candidate(leader), leader.l_ms) if leader else None
         counts = planned, computed, failed, dropped, self.ledger.not_converged(), self.fits
-        return Progress(*counts, float(self.rates.seconds.sum()), self._left, best, self.workers)
+        return Progress(*counts, left=self._left, best=best, workers=self.workers)
 
     def candidates(self) -> pa.Table:
         """Return the table of candidates."""
@@ -137,7 +136,7 @@ class RaceQueue(Queue):
             if not lost.estimate:
                 self.selection.fail(lost.size, lost.split, lost.path, slice(lost.first, lost.stop))
 
-    def transfer(self, values: NDArray[np.float64], like: int, size: int) -> NDArray[np.float64]:
+    def transfer(self, values: Values, like: int, size: int) -> Values:
         """Return the values expected in one fold size, given those of another."""
         units = self.problem.units(Stage.SELECT, like), self.problem.units(Stage.SELECT, size)
         return self.problem.criterion.transfer(values, *units)

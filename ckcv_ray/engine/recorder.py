@@ -179,7 +179,7 @@ class Recorder(Supply, Generic[RunQueue]):
 
     def flush(self) -> None:
         """Write the records added since the last write."""
-        if self.folder is not None and self._log is not None and self._unsaved:
+        if self._log is not None and self._unsaved:
             records = np.concatenate([records for records, _ in self._unsaved])
             failures = [failure for _, failed in self._unsaved for failure in failed]
             if len(records) or failures:
@@ -206,7 +206,7 @@ class Recorder(Supply, Generic[RunQueue]):
         metadata: Metadata = {
             "seconds": self._before["seconds"] + monotonic() - self._opened_at,
             "fits": self._before["fits"] + self.queue.fits,
-            "worker_seconds": self._before["worker_seconds"] + self._working,
+            "worker_seconds": at.spent,
             "solver_seconds": self._before["solver_seconds"] + self._solving,
             "worker_bytes": self._peak,
             "environment": read_environment(self.problem.learner),

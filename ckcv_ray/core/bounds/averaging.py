@@ -60,9 +60,15 @@ def find_largest_level(table: Callable[[float], Array], delta: float, least: flo
 
     @cache
     def best_slope(step: int) -> tuple[float, float]:
+        """Find the lam with the smallest maximum of G over the points, and that maximum."""
         A = table(_level(step))
         moments = _accumulate(by_count * A[:, None])
-        return _best_slope(A, _level(step), points, sums, moments)
+        low, high = log(1e-3), log(1 / _level(step) + 10 * len(A))
+        for _ in range(HALVINGS):
+            middle = (low + high) / 2
+            rising = _worst(A, exp(middle), points, sums, moments)[1] >= 0
+            low, high = (low, middle) if rising else (middle, high)
+        return exp(high), _worst(A, exp(high), points, sums, moments)[0]
 
     @cache
     def is_proven(step: int) -> bool:
@@ -156,21 +162,11 @@ def _accumulate(rows: Array) -> Array:
     return rows
 
 
-def _best_slope(A: Array, level: float, p: Array, sums: Array, moments: Array) -> tuple[float, float]:
-    """Find the lam with the smallest maximum of G over the points p, and that maximum.
+def _worst(A: Array, lam: float, p: Array, sums: Array, moments: Array) -> tuple[float, float]:
+    """Return the largest G over the points p, and its derivative with respect to lam.
 
     ``sums`` and ``moments`` are cumulative over counts, of the weights and of weights times A, (m + 1, n).
     """
-    low, high = log(1e-3), log(1 / level + 10 * len(A))
-    for _ in range(HALVINGS):
-        middle = (low + high) / 2
-        rising = _worst(A, exp(middle), p, sums, moments)[1] >= 0
-        low, high = (low, middle) if rising else (middle, high)
-    return exp(high), _worst(A, exp(high), p, sums, moments)[0]
-
-
-def _worst(A: Array, lam: float, p: Array, sums: Array, moments: Array) -> tuple[float, float]:
-    """Return the largest G over the points p, and its derivative with respect to lam."""
     counts = np.searchsorted(A, p + 1 / lam)  # number of counts at which h is positive
     last, columns = np.maximum(counts - 1, 0), np.arange(len(p))
     share = np.where(counts, sums[last, columns], 0.0)
