@@ -28,7 +28,6 @@ from ckcv_ray.runs.result import Certified, bound_error
 from ckcv_ray.runs.run import Job, Work, check_job, compute, run_work
 from ckcv_ray.storage.files import locate
 from ckcv_ray.study.parts import MIN_HELD_OUT, Holdout, Paper
-from ckcv_ray.study.problem import Problem
 from ckcv_ray.study.study import Execution, Study
 from ckcv_ray.tables.columns import DeclaredTypes
 from ckcv_ray.tables.read import check_same_order, read_rows
@@ -36,10 +35,8 @@ from ckcv_ray.tables.roles import APART
 from ckcv_ray.tables.task import Task, make_rows
 from ckcv_ray.validation import Rows, Values, as_array, check_choice, quote
 
-SVM_PARAMETERS = ("C", "gamma")
 RULES = ("auto", "vote", "random", "refit")
 CERTIFIED = ("vote", "refit")  # rules by which the held-out rows are classified
-AUTO = "auto"
 CONDITION = (
     "The bounds are about this estimator on the columns that fit was given. What was done to them before, "
     "with the help of the learning rows, such as by earlier steps of a Pipeline, is not covered: put it into "
@@ -247,8 +244,7 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
         Raises:
             StoreError: the folder holds something else.
         """
-        check_is_fitted(self)
-        result = self.result_
+        result = self._fitted
         work = Work(
             result.problem, locate("folder", folder), known=(Outcome(cast(Records, result.records), (), ()),)
         )
@@ -270,13 +266,12 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
             NotFittedError: ``fit`` was not called.
         """
         check_is_fitted(self)
-        result: Certified = self.result_
-        return result
+        return self.result_
 
     @property
     def _rule(self) -> str:
         """The rule, with "auto" resolved."""
-        if self.rule != AUTO:
+        if self.rule != "auto":
             return self.rule
         holds_out = self.certify == Holdout.name and not getattr(self, "_claims_nothing", False)
         return "refit" if holds_out else "vote"
@@ -313,18 +308,14 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
         asked |= {"certify": Paper.name if few else self.certify, "seed": self.random_state}
         if asked["certify"] == Holdout.name and self._rule in CERTIFIED:
             asked["claim"] = (self._rule,)
-        asked |= self._divide_params()
-        return Study.of(**{name: value for name, value in asked.items() if value is not None})
-
-    def _divide_params(self) -> dict[str, Any]:
-        """Return the parameters as options of a study: the SVM's C and gamma are options of their own."""
         params, learners = dict(self.params or {}), Study.of(learner=self.learner).learner.by_label.values()
         known = {n for one in learners if isinstance(one, EstimatorLearner) for n in one.parameter_names()}
         svms = [isinstance(one, GaussianSVM) for one in learners]
-        own = list_names(GaussianSVM) if all(svms) else SVM_PARAMETERS if any(svms) else ()
-        options = {name: params[name] for name in own if name in params}
+        own = list_names(GaussianSVM) if all(svms) else ("C", "gamma") if any(svms) else ()
+        options = {name: params[name] for name in own if name in params}  # options of their own
         left = {name: value for name, value in params.items() if name not in options or name in known}
-        return options | {"param": left or None}
+        asked |= options | {"param": left or None}
+        return Study.of(**{name: value for name, value in asked.items() if value is not None})
 
     def _check_rows(self, X: object, y: ArrayLike) -> tuple[Any, NDArray[Any]]:
         check_same_order(X, "y", y)
@@ -350,47 +341,37 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
 
 def _cv_results(result: Certified) -> dict[str, object]:
     assert result.records is not None
-    problem = result.problem
-    settings = problem.learner.space.settings()
-    lengths = np.array(problem.learner.space.lengths)
-    of_size = int(lengths.sum())
-    n = len(problem.sizes) * of_size
-    scores = np.full((max(size.n_splits for size in problem.sizes), n), nan)
-    on_all_rows = result.records["size"] < len(problem.sizes)  # beyond are parts of them, from a budget
+    problem, sizes, n = result.problem, result.problem.sizes, result.problem.n_settings
+    space = problem.learner.space
+    scores = np.full((max(size.n_splits for size in sizes), len(sizes) * n), nan)
+    on_all_rows = result.records["size"] < len(sizes)  # beyond are parts of them, from a budget
     selected = result.records[~result.records["estimate"] & on_all_rows]
-    first = np.append(0, np.cumsum(lengths))
-    position = selected["size"] * of_size + first[selected["path"]] + selected["step"]
+    first = np.append(0, np.cumsum(space.lengths))
+    position = selected["size"] * n + first[selected["path"]] + selected["step"]
+    if problem.task.units.independent:
+        rows = np.array([size.n_select for size in sizes])[selected["size"]]
+    else:  # select sets of a fold size differ
+        keys, record = np.unique(selected[["size", "split"]], return_inverse=True)
+        rows = np.array([len(problem.split(*map(int, key)).select) for key in keys])[record]
     errors = selected["totals"][:, : problem.task.n_classes].sum(axis=1)
-    scores[selected["split"], position] = 1.0 - errors / _rows_scored(problem, selected)
-    ks = np.repeat([size.k for size in problem.sizes], of_size)
-    tiled = {name: np.tile(values, len(problem.sizes)) for name, values in settings.items()}
+    scores[selected["split"], position] = 1.0 - errors / rows
+    tiled = {name: np.tile(values, len(sizes)) for name, values in space.settings().items()}
     params = {  # None, masked, for a learner that lacks the parameter
         name: np.ma.MaskedArray(values, mask=[value is None for value in values.tolist()])
         for name, values in tiled.items()
     }
-    paths = problem.learner.space.paths
-    listed = [{**setting, "k": size.k} for size in problem.sizes for path in paths for setting in path]
-    per_candidate = np.repeat([size.n_splits for size in problem.sizes], of_size)
-    complete = np.sum(~np.isnan(scores), axis=0) == per_candidate
-    mean, spread = np.full((2, n), nan)
+    listed = [{**setting, "k": size.k} for size in sizes for path in space.paths for setting in path]
+    complete = np.sum(~np.isnan(scores), axis=0) == np.repeat([size.n_splits for size in sizes], n)
+    mean, spread = np.full((2, len(sizes) * n), nan)
     mean[complete] = np.nanmean(scores[:, complete], axis=0)
     spread[complete] = np.nanstd(scores[:, complete], axis=0)
     rank = rankdata(np.where(complete, -mean, np.inf), method="min").astype(np.int32)
     return {
         "params": listed,
         **{f"param_{name}": values for name, values in params.items()},
-        "param_k": np.ma.MaskedArray(ks),
+        "param_k": np.ma.MaskedArray(np.repeat([size.k for size in sizes], n)),
         **{f"split{i}_test_score": row for i, row in enumerate(scores)},
         "mean_test_score": mean,
         "std_test_score": spread,
         "rank_test_score": rank,
     }
-
-
-def _rows_scored(problem: Problem, selected: Records) -> NDArray[np.intp]:
-    """Return the size of each record's select set; within a fold size, only groups make it vary."""
-    if problem.task.units.independent:
-        n_select = np.array([size.n_select for size in problem.sizes], dtype=np.intp)
-        return np.take(n_select, selected["size"])
-    keys, record = np.unique(selected[["size", "split"]], return_inverse=True)
-    return np.array([len(problem.split(*map(int, key)).select) for key in keys], dtype=np.intp)[record]

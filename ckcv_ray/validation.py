@@ -188,17 +188,15 @@ def parse_grid(text: str, name: str) -> tuple[float, ...]:
         InputError: the text is neither.
     """
     form = f"{name}={text!r}: expected numbers like 0.1,1,10 or log:-2:4:13 (13 values from 10^-2 to 10^4)"
+    check_count(name, text.count(",") + 1, MAX_GRID)
     try:
-        check_count(name, text.count(",") + 1, MAX_GRID)
         if not text.startswith("log:"):
             return tuple(float(part) for part in text.split(","))
         low, high, count = text[4:].split(":")
         first, last, steps = float(low), float(high), int(count)
         if steps < 1 or (steps == 1 and first != last) or steps > MAX_GRID:
-            raise InputError(form)
+            raise ValueError
         return tuple(10.0 ** (first + (last - first) * i / max(1, steps - 1)) for i in range(steps))
-    except InputError:
-        raise
     except (ValueError, OverflowError):
         raise InputError(form) from None
 

@@ -178,11 +178,17 @@ def per_learner(table: pa.Table, problem: Problem) -> list[dict[str, Any]]:
     the best of its learner, even if a search within a budget left others open. Otherwise only a lower bound
     on all of a learner's candidates is known.
     """
-    learners = problem.learner_of_paths[table["path"].to_numpy()]
-    return [
-        {"learner": label, **_one_learner(table.filter(pa.array(learners == number)), problem)}
-        for number, label in enumerate(problem.learners)
-    ]
+    learners, found = problem.learner_of_paths[table["path"].to_numpy()], list[dict[str, Any]]()
+    for number, label in enumerate(problem.learners):
+        rows = table.filter(pa.array(learners == number))
+        known = _sort_complete(rows.filter(pc.is_valid(rows["l_ms"])))
+        failed, least = pc.sum(pc.equal(rows["state"], "failed")).as_py(), pc.min(rows["lower_bound"]).as_py()
+        best = next((row for row in known.slice(0, 1).to_pylist() if row["l_ms"] <= least), None)
+        if best is None and not failed:
+            best = next(iter(known.filter(pc.equal(known["state"], "winner")).to_pylist()), None)
+        more = {"k": best["k_first"] if best else None, "candidates": len(rows), "failed": failed}
+        found.append({"learner": label, **_summarize(rows, best, problem), **more})
+    return found
 
 
 def _exists(problem: Problem) -> NDArray[np.bool_]:
@@ -274,16 +280,6 @@ def _judge_size(selection: Selection, j: int, judge: Leader | None, keep_all: bo
 
 def _sort_complete(rows: pa.Table) -> pa.Table:
     return rows.sort_by([(name, "ascending") for name in ("l_ms", "step", "path", "k_first")])
-
-
-def _one_learner(rows: pa.Table, problem: Problem) -> dict[str, Any]:
-    known = _sort_complete(rows.filter(pc.is_valid(rows["l_ms"])))
-    failed, least = pc.sum(pc.equal(rows["state"], "failed")).as_py(), pc.min(rows["lower_bound"]).as_py()
-    best = next((row for row in known.slice(0, 1).to_pylist() if row["l_ms"] <= least), None)
-    if best is None and not failed:
-        best = next(iter(known.filter(pc.equal(known["state"], "winner")).to_pylist()), None)
-    more = {"k": best["k_first"] if best else None, "candidates": len(rows), "failed": failed}
-    return _summarize(rows, best, problem) | more
 
 
 def _summarize(rows: pa.Table, best: dict[str, Any] | None, problem: Problem) -> dict[str, Any]:

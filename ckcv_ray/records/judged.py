@@ -55,9 +55,8 @@ def check_judged(table: pa.Table, problem: Problem) -> pa.Table:
     Raises:
         ValueError: a cell is empty that may not be, or names a row, a class or a loss that does not exist.
     """
-    for name in (name for name in table.column_names if name != "score"):
-        if table[name].null_count:
-            raise ValueError(f"{name} has empty cells")
+    if empty := [name for name in table.column_names if name != "score" and table[name].null_count]:
+        raise ValueError(f"{empty[0]} has empty cells")
     rows = table["row"].to_numpy()
     if len(rows) and not 0 <= rows.min() <= rows.max() < problem.all_rows.n:
         raise ValueError(f"row has values outside 0..{problem.all_rows.n - 1}")

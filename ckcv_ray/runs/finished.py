@@ -282,16 +282,14 @@ def measure(ensemble: Ensemble, test: TestRows | None, reported: dict[int, Ensem
 
 
 def tabulate_judged(held: HeldOutPredictions) -> pa.Table | None:
-    """Return the judged rows of a study; None if none are judged, or too many for a file."""
-    if not count_judged(held.problem):
+    """Return the held-out rows as judged by each rule that is claimed, and by each model compared with.
+
+    None if none are judged, or too many for a file.
+    """
+    problem = held.problem
+    if problem.held is None or not count_judged(problem):
         return None
-    return pa.concat_tables(_tabulate_rules(held)).combine_chunks()
-
-
-def _tabulate_rules(held: HeldOutPredictions) -> Iterator[pa.Table]:
-    """Yield the held-out rows as judged by each rule that is claimed, and by each model compared with."""
-    problem, certification, rows = held.problem, held.problem.certification, held.rows
-    assert problem.held is not None
+    certification, rows, tables = problem.certification, held.rows, list[pa.Table]()
     rules = dict.fromkeys(map(held.find_rule, certification.claim))
     judges = [(rule.name, held.predict(rule), rule.ensemble(held.models)) for rule in rules]
     for name, quantity in certification.quantities.items():
@@ -316,7 +314,8 @@ def _tabulate_rules(held: HeldOutPredictions) -> Iterator[pa.Table]:
         }
         schema = make_judged_schema(problem)
         arrays = [pa.array(columns[field.name]).cast(field.type) for field in schema]
-        yield pa.table(arrays, schema=schema)
+        tables.append(pa.table(arrays, schema=schema))
+    return pa.concat_tables(tables).combine_chunks()
 
 
 MAX_EVALUATIONS = 1 << 28  # each takes about 28 bytes of memory

@@ -302,20 +302,17 @@ def permute_columns(judged: Judged, n_classes: int, seed: int) -> tuple[Values, 
     if most < min(MIN_PERMUTED, min(len(part.y) for part in parts)):
         return None
     draws = np.random.default_rng(seed)
-    rises = [_permute_part(part, most, n_classes, draws) for part in parts]
+    rises = list[Values]()  # of each classifier, (permutations, d)
+    for part in parts:
+        _, X, y, *_ = sampled = part.sample(most, draws)
+        n, wrong = len(y), np.asarray(sampled.ask(X, n_classes).label != y)
+        permuted = np.tile(X, (SHUFFLES * d, 1, 1))
+        for i in range(SHUFFLES * d):
+            permuted[i, :, i % d] = X[draws.permutation(n), i % d]
+        after = np.asarray(part.ask(permuted.reshape(-1, d), n_classes).label != np.tile(y, SHUFFLES * d))
+        rises.append(after.reshape(SHUFFLES, d, n).mean(axis=2) - wrong.mean())
     mean = np.mean(rises, axis=0)
     return mean.mean(axis=0), mean.std(axis=0, ddof=1), sum(min(most, len(part.y)) for part in parts)
-
-
-def _permute_part(part: JudgedPart, most: int, n_classes: int, draws: np.random.Generator) -> Values:
-    """Return by how much one classifier's share of wrong rows rises, (permutations, d)."""
-    _, X, y, *_ = sampled = part.sample(most, draws)
-    (n, d), wrong = X.shape, np.asarray(sampled.ask(X, n_classes).label != y)
-    permuted = np.tile(X, (SHUFFLES * d, 1, 1))
-    for i in range(SHUFFLES * d):
-        permuted[i, :, i % d] = X[draws.permutation(n), i % d]
-    after = np.asarray(part.ask(permuted.reshape(-1, d), n_classes).label != np.tile(y, SHUFFLES * d))
-    return np.asarray(after.reshape(SHUFFLES, d, n).mean(axis=2) - wrong.mean())
 
 
 MAX_JUDGED = 5_000

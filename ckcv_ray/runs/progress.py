@@ -83,20 +83,19 @@ class NotebookLine:
         now = monotonic()
         if now >= self.due:
             self.due = now + UPDATE_SECONDS
-            self._show(describe_progress(progress, self.first, now - self.started))
+            self._show(progress, describe_progress(progress, self.first, now - self.started))
 
     def end(self, how: str) -> None:
         """Say how the run ended, and after how long; nothing if it showed nothing."""
         if self.handle is not None and self.last is not None:
             seconds = duration(monotonic() - self.started)
-            self._show(f"{how} after {seconds}: {self.last.computed:,} evaluations")
+            self._show(self.last, f"{how} after {seconds}: {self.last.computed:,} evaluations")
 
-    def _show(self, text: str) -> None:
-        assert self.last is not None
-        done = self.last.computed + self.last.dropped + self.last.failed
+    def _show(self, progress: Progress, text: str) -> None:
+        done = progress.computed + progress.dropped + progress.failed
         bar = (
             f'<div style="max-width:44em"><progress aria-label="progress of the run" style="width:100%" '
-            f'value="{done}" max="{self.last.planned}"></progress><div>{escape(text)}</div></div>'
+            f'value="{done}" max="{progress.planned}"></progress><div>{escape(text)}</div></div>'
         )
         content = {"text/plain": text, "text/html": bar}
         if self.handle is None:

@@ -416,10 +416,8 @@ def find_result(work: Work) -> Result | None:
     if work.folder is None or not is_finished(work.problem, folder := RunFolder(work.folder)):
         return None
     result = read_result(folder, work.problem)
-    if work.test is None:
-        return result
     measured = result.execution.get("test")
-    if measured is not None and measured["digest"] == work.test.digest:
+    if work.test is None or (measured is not None and measured["digest"] == work.test.digest):
         return result
     tested = measure(cast(Certified, result).ensemble, work.test, {})
     return replace(result, execution=result.execution | {"test": tested})
@@ -432,7 +430,14 @@ def compute(work: Work, execution: Execution, opened: Session | None = None) -> 
     """
     learner, timeout = work.problem.learner, execution.fit_timeout
     if HERE in list_foreign(learner.by_label.values()):
-        execution = _stay_here(execution, opened)
+        alone = replace(execution, backend="serial", workers=None, address=None, fit_timeout=None)
+        on_ray = opened is not None and opened.together > SERIAL.together
+        if on_ray or execution not in (alone, replace(alone, backend="auto")):
+            raise InputError(
+                f"{UNIMPORTABLE}: define it in a module, or ask for no workers and no fit_timeout"
+            )
+        warn_once(f"{UNIMPORTABLE}: all is fitted here, and a fit that crashes ends this process")
+        execution = alone
     if not work.problem.scores or work.problem.procedure.choose:  # else no model is kept
         check = Problem.check_models
         seconds = MAX_CHECK_SECONDS if timeout is None else min(MAX_CHECK_SECONDS, START_SECONDS + timeout)
@@ -445,16 +450,6 @@ def compute(work: Work, execution: Execution, opened: Session | None = None) -> 
     seconds = work.expected.seconds if work.expected else 0.0
     with session(execution, seconds, single=True) as opened:
         return _run(work, opened)
-
-
-def _stay_here(execution: Execution, opened: Session | None) -> Execution:
-    """Return how to execute a study whose learner only this process can import, and warn about it."""
-    alone = replace(execution, backend="serial", workers=None, address=None, fit_timeout=None)
-    on_ray = opened is not None and opened.together > SERIAL.together
-    if on_ray or execution not in (alone, replace(alone, backend="auto")):
-        raise InputError(f"{UNIMPORTABLE}: define it in a module, or ask for no workers and no fit_timeout")
-    warn_once(f"{UNIMPORTABLE}: all is fitted here, and a fit that crashes ends this process")
-    return alone
 
 
 def _check_execution(execution: Execution | None) -> Execution:

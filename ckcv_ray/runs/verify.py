@@ -345,8 +345,8 @@ class _Remake:
             fit = _Refit("model on all rows", (FULL,), lambda: (make(),))
             self.compare_models([(FULL, full)], [fit], (FULL,))
             scores = replace(scores, models=Models(full=full))
-        if (held_out := self._predict(scores)) is not None:
-            scores = add_row_values(scores, held_out)
+        held_out = self._predict(scores)
+        scores = add_row_values(scores, held_out)
         files = make_scores(scores, held_out)
         self.compare_files(files)
         result.recomputed.append(f"{', '.join(files)}, from the log, the table and the models")

@@ -271,7 +271,7 @@ def watch(
     if stream is not None:
         files, name = pieces.locate_elsewhere("stream", stream, [files], STREAM)
     found = pieces.read_stream(files, name)
-    if files is folder.files:
+    if stream is None:
         folder.check_stream()
     file = files.path(name)
     header = _make_header(result, folder, found, by, delta, file)
@@ -281,12 +281,11 @@ def watch(
     if rows is not None:
         batch = found.rows[-1].batch + 1 if found is not None and found.rows else 0
         live, notes = _read_live_rows(result, rule, rows, batch, identifier, prediction, label)
-        inside = files is folder.files
-        lock = folder if inside else files.lock
+        lock = folder if stream is None else files.lock
         lock.acquire()
         try:
             found = pieces.write_stream(files, name, found or pieces.begin_stream(header), live)
-            if inside:  # the manifest then lists it
+            if stream is None:  # the manifest then lists it
                 folder.list_stream()
         finally:
             lock.release()

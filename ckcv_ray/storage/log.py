@@ -129,7 +129,7 @@ class Log:
         records["estimate"] = pc.equal(good["stage"], STAGES[True]).to_numpy()
         records["status"] = pc.index_in(good["status"], value_set=pa.array(STATUS_NAMES)).to_numpy()
         if not self.problem.scores:
-            self._check_totals(records, self.problem)
+            self._check_totals(records)
         elif np.isinf(records["totals"]).any():
             raise ValueError("a score is infinite")
         return records, _failures(lost)
@@ -177,8 +177,8 @@ class Log:
             if np.any((position < 0) | (position >= limits)):
                 raise ValueError(f"{name} is outside the study")
 
-    def _check_totals(self, records: Records, problem: Problem) -> None:
-        totals = records["totals"].astype(np.int64)
+    def _check_totals(self, records: Records) -> None:
+        totals, problem = records["totals"].astype(np.int64), self.problem
         most = [problem.most_rows_in(size.n_select) for size in problem.folds]
         rows = np.array(most)[records["size"]]
         errors = totals[:, : problem.task.n_classes]
