@@ -7,7 +7,7 @@ where there is nothing to share, every setting is fitted by itself.
 
 import copy
 import json
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from types import MappingProxyType
@@ -271,7 +271,7 @@ class SplitFits:
         self.y: Classes = task.y[train]
         self.weights: Numbers | None = task.weighting.take(train)
         self.seeds = make_seed_sequence(train)
-        self.shared: dict[Hashable, Any] = {}
+        self.shared: dict[str, Nearest] = {}
         self._heads: dict[str, Head] = {}
 
     @cached_property
@@ -562,8 +562,7 @@ class Neighbours(EstimatorPath):
             gap = np.diff(distance, axis=1) * (distance[:, 1:] + distance[:, :-1])
             tied = np.any(gap <= TIE * (distance[:, 1:] ** 2 + squares), axis=0)
             self.split.shared[key] = Nearest(distance, last._y[index], tied, last.classes_)
-        nearest: Nearest = self.split.shared[key]
-        return nearest
+        return self.split.shared[key]
 
 
 class Pruning(EstimatorPath):

@@ -145,7 +145,7 @@ def describe(name: str, estimator: Estimator, depth: int = 0) -> Spec:
 
 def _list_words(owner: Any, parameter: str) -> Iterable[str] | None:
     """Return the text that scikit-learn names among a parameter's values; None for other packages."""
-    if type(owner).__module__.partition(".")[0] != LIBRARY:
+    if not is_own(type(owner).__module__):
         return None
     rules = getattr(owner, "_parameter_constraints", {}).get(parameter, ())
     named = (getattr(getattr(rule, "constraint", rule), "options", ()) for rule in rules)

@@ -46,7 +46,6 @@ from ckcv_ray.learners.sklearn.spec import (
     BOOSTERS,
     CATBOOST,
     LIBRARIES,
-    LIBRARY,
     XGBOOST,
     Estimator,
     Spec,
@@ -690,8 +689,7 @@ def is_foreign(estimator: object) -> bool:
     """Return whether an estimator, or one inside it, is from another package, or draws globally."""
     parts = [estimator, *estimator.get_params(deep=True).values()] if hasattr(estimator, "get_params") else []
     classes = (type(part) for part in parts if hasattr(part, "get_params"))
-    outside = any(kind.__module__.partition(".")[0] != LIBRARY for kind in classes)
-    return outside or any(map(draws_globally, parts))
+    return not all(is_own(kind.__module__) for kind in classes) or any(map(draws_globally, parts))
 
 
 @contextmanager
