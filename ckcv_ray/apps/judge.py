@@ -328,7 +328,11 @@ class Judgement(Compared):
         given = columns.prediction or columns.score
         yield Fact("", f"The column {given!r} of {rows}, compared with {task.target.name!r}.", FIRST)
         if first.bound is not None or first.quantity.is_error:
-            yield Fact("measured", self._measure(first), FIRST)
+            on = f"{task.n:,} rows" if first.errors is None else "rows"
+            mean = self.held.average(self.held.predict(GIVEN).label, first)
+            said, ends = first.quantity.measure(first, on, mean, task), self._show_ends(first)
+            interval = f"; {format_level(self.delta)} interval {ends}" if ends else ""
+            yield Fact("measured", f"{said}{interval}", FIRST)
         if self.held.constants and first.quantity.guarded:
             yield from tell_comparison(self, task, by_group=first.quantity.is_error)
         yield Fact("proven", list_other_claims(self), FIRST)
@@ -338,14 +342,6 @@ class Judgement(Compared):
                 by = f"; by {points} points or more" if self.margin else ""
                 yield Fact("against", f"{claim.comparison}{by}", FIRST)
         yield Fact("subgroups", describe_worst(self), FIRST)
-
-    def _measure(self, claim: Claim) -> str:
-        """Return what was measured for a claim, with its two-sided interval if it has one."""
-        task, ends = self.held.problem.task, self._show_ends(claim)
-        on = f"{task.n:,} rows" if claim.errors is None else "rows"
-        mean = self.held.average(self.held.predict(GIVEN).label, claim)
-        said = claim.quantity.measure(claim, on, mean, task)
-        return f"{said}; {format_level(self.delta)} interval {ends}" if ends else said
 
     def _show_ends(self, claim: Claim) -> str:
         if (ends := self.find_interval(claim)) is None:

@@ -57,7 +57,6 @@ from ckcv_ray.claims.rules import Rule
 from ckcv_ray.core.bounds.betting import average_safe
 from ckcv_ray.core.bounds.binomial import MAX_CHECKED, clopper_pearson, count_without, find_rows_for_good
 from ckcv_ray.core.quantities import SHARE_OF_ROWS, find_quantity, parse_subgroup
-from ckcv_ray.core.schedule import Stage
 from ckcv_ray.errors import InputError, ceil_percent, cut, format_level, pluralize
 from ckcv_ray.learners.ensemble import (
     Ensemble,
@@ -131,7 +130,7 @@ def certify(predictions: HeldOutPredictions, table: pa.Table, files: Mapping[str
         digests={"data": problem.data_digest, **files},
         repeats=repeats.rows,
         giveaways=find_giveaways(problem.task) or None,
-        confusion=count_confusion(problem, models.best, k) if len(labels) > 2 else None,
+        confusion=count_confusion(problem, models.best) if len(labels) > 2 else None,
         claims=tuple(claims),
         bound_without_copies=max(bounds) if len(bounds) == 2 else None,
         subgroups=tuple(claim_subgroups(predictions)) or None,
@@ -151,13 +150,7 @@ def certify(predictions: HeldOutPredictions, table: pa.Table, files: Mapping[str
 
 
 def _outline(problem: Problem, table: pa.Table, models: Models) -> dict[str, Any]:
-    """Return the fields of a certificate that need no predictions, no pass over all columns and no digest.
-
-    Args:
-        problem: what was solved.
-        table: the candidates.
-        models: F* and the refit model, with their counts.
-    """
+    """Return the fields of a certificate that need no predictions, no pass over all columns and no digest."""
     task, rows, criterion, best = problem.task, problem.all_rows, problem.criterion, models.best
     members, refit = best.members, () if models.refit is None else models.refit.members
     (row,) = table.filter(pc.equal(table["state"], "winner")).to_pylist()
@@ -261,7 +254,7 @@ def compute_baselines(problem: Problem) -> tuple[Baseline, ...]:
     return tuple(made)
 
 
-def count_confusion(problem: Problem, ensemble: Ensemble, k: int) -> CountMatrix:
+def count_confusion(problem: Problem, ensemble: Ensemble) -> CountMatrix:
     """Count the rows of the members' estimate sets by their class and by the predicted class.
 
     Rows on which a member is undecided are in no column.
@@ -269,16 +262,14 @@ def count_confusion(problem: Problem, ensemble: Ensemble, k: int) -> CountMatrix
     Args:
         problem: what was solved.
         ensemble: F*.
-        k: its number of folds.
 
     Raises:
         RunError: a member predicts a class that does not exist.
     """
     task, n_classes = problem.task, problem.task.n_classes
     counts = np.zeros((n_classes, n_classes), np.int64)
-    size = problem.sizes.index(problem.find_size(k))
     for member in ensemble.members:
-        _, scored = problem.rows(Stage.REFIT, size, member.split)
+        scored = problem.find_estimate_rows(member.k, member.split)
         predicted = member.model.predict(task.X[scored]).label
         check_predicted(member, predicted)
         decided = predicted >= 0

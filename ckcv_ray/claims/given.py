@@ -145,12 +145,12 @@ class GivenPredictions(HeldOutPredictions):
 
     def average(self, predicted: Numbers, claim: Claim) -> float:
         """Return the mean loss of predictions, with rows or groups counted as for a claim."""
-        task, weights = self.predictions.task, self.predictions.task.units.weigh_rows(self.rows.row_units)
+        weights = self.predictions.task.units.weigh_rows(self.rows.row_units)
         if claim.quantity.weighs:
             weights = self.weights
         elif not claim.quantity.is_error:
             weights = None
-        return float(np.average(self.measure_loss(predicted), weights=weights)) if task.n else 0.0
+        return float(np.average(self.measure_loss(predicted), weights=weights))
 
     def count_known(self, claim: Claim) -> Claim:
         """Return a claim with only the wrong rows that have a label: others are wrong only for its bound."""

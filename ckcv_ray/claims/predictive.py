@@ -183,19 +183,14 @@ class Predictive(Quantity):
         """Yield the claim that follows from both recalls, at no delta of its own; see ``Quantity``."""
         pair = [next(recall.claim(held, rule)) for recall in (Sensitivity(), Specificity())]
         recalls, delta = [1 - recall.risk for recall in pair], share_recalls(held.problem)[0]
-        claim = self._begin(held, rule, 1 - self.compute(*recalls), delta, pair[0].cut_off)
+        bound, label = 1 - self.compute(*recalls), held.problem.task.classes[held.problem.positive]
+        claim = Claim(self, rule.name, bound, delta, "", label=label, cut_off=pair[0].cut_off)
         lack = "" if min(recalls) > 0 else "nothing is proven for a recall it follows from."
         method = (
             f"from a sensitivity of at least {floor_percent(recalls[0])} and a specificity of at least "
             f"{floor_percent(recalls[1])}, which hold together"
         )
         yield self.conclude(claim, held, method, lack)
-
-    def _begin(
-        self, held: HeldOutPredictions, rule: Rule, bound: float | None, delta: float, cut_off: float | None
-    ) -> Claim:
-        label = held.problem.task.classes[held.problem.positive]
-        return Claim(self, rule.name, bound, delta, "", label=label, cut_off=cut_off)
 
     def foresee(self, problem: Problem) -> Iterator[Need]:
         """Yield nothing: it takes only what the recalls take."""
@@ -236,9 +231,9 @@ class PredictiveValue(Predictive, Requirable):
             yield from super().claim(held, rule)
             return
         tests = self.test(held, rule)
-        claim = self._begin(held, rule, tests.prove(held.copies), tests.delta, tests.least)
-        _, (missed, flagged), (positives, negatives) = tests.chosen
+        bound, (_, (missed, flagged), (positives, negatives)) = tests.prove(held.copies), tests.chosen
         label, second = held.problem.task.classes[:: -1 if held.problem.positive else 1]
+        claim = Claim(self, rule.name, bound, tests.delta, "", label=label, cut_off=tests.least)
         method = (
             f"holdout: {missed} of {positives} previously unused rows of class {label!r} and {flagged} of "
             f"{negatives} of class {second!r} wrong, Clopper-Pearson for both; {tests.passed} of "

@@ -323,7 +323,7 @@ class Display(Progress):
 def show_result(result: Result, folder: str, as_json: bool, details: bool = False) -> None:
     """Print a result, and what was repaired; exit with 3 if anything failed, 5 or 6 if it is not accepted."""
     show(result.to_json(), result.summary(details, folder), as_json)
-    for name in result.execution.get("damaged", ()):
+    for name in result.execution["damaged"]:
         say(f"{name} was damaged or missing: its contents were recomputed")
     say(f"run folder: {folder}")
     if failures := result.execution["failures"]:

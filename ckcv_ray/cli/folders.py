@@ -30,7 +30,7 @@ from ckcv_ray.errors import (
 from ckcv_ray.runs.finished import load, replay
 from ckcv_ray.runs.result import Certified, find_quoted, find_verdict
 from ckcv_ray.runs.scored import Scored, rank_entries
-from ckcv_ray.runs.verify import SECONDS, Verification
+from ckcv_ray.runs.verify import SECONDS
 from ckcv_ray.runs.verify import verify as verify_folder
 from ckcv_ray.runs.watch import find_alarm
 from ckcv_ray.storage.files import find_run_folders
@@ -124,22 +124,20 @@ def _describe_folder(address: str, written: float) -> ListedRun:
         run = run._replace(command=identity.study.command)
         task = folder.problem(identity).all_rows
         run = run._replace(target=task.target.name, rows=task.n)
-        return _add_result(run, cast(Certified | Scored, load(address))) if folder.finished else run
+        if not folder.finished:
+            return run
+        result = cast(Certified | Scored, load(address))
+        run = run._replace(state="finished" if result.complete else "provisional")
+        if isinstance(result, Scored):
+            score = result.scores[0]
+            entry, figures = rank_entries(result, score)[0]
+            return run._replace(result=f"{score.name} {figures.mean:.4g} ({entry.name})")
+        claim, _ = find_quoted(result)
+        says = "nothing can be quoted" if claim is None else f"{claim.name} {claim.says}"
+        return run._replace(verdict=find_verdict(result), result=says, problem=find_alarm(result))
     except CKCVError as error:
         state = "unreadable" if isinstance(error, LackingError | UnreachableError) else "damaged"
         return run._replace(state=state, problem=str(error))
-
-
-def _add_result(run: ListedRun, result: Certified | Scored) -> ListedRun:
-    """Return a run with, briefly, what may be quoted from it, or with its best scores."""
-    run = run._replace(state="finished" if result.complete else "provisional")
-    if isinstance(result, Scored):
-        score = result.scores[0]
-        entry, figures = rank_entries(result, score)[0]
-        return run._replace(result=f"{score.name} {figures.mean:.4g} ({entry.name})")
-    claim, _ = find_quoted(result)
-    says = "nothing can be quoted" if claim is None else f"{claim.name} {claim.says}"
-    return run._replace(verdict=find_verdict(result), result=says, problem=find_alarm(result))
 
 
 HEADINGS = ("folder", "made by", "target", "rows", "state", "verdict", "result", "last written")
@@ -232,11 +230,6 @@ def verify(
         say("interrupted: a verification changes nothing in the run folder")
         raise typer.Exit(128 + (signals.received or signal.SIGINT)) from None
     say_environment(folder)
-    _show(folder, found, as_json)
-
-
-def _show(folder: str, found: Verification, as_json: bool) -> None:
-    """Print what a verification found; end with code 1 if something differs, 6 if it is not verified here."""
     name, verdict = options.find_run_id(folder), found.verdict if found.ok else None
     differences, unverified = ([*map(plain, one)] for one in (found.differences, found.unverified))
     content = {"run_id": name, "ok": found.ok, "verdict": verdict, **asdict(found)}

@@ -7,7 +7,7 @@ import gc
 import re
 import sys
 import warnings
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Mapping
 from copy import copy
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -98,13 +98,12 @@ def name_options(message: str, options: Mapping[str, str], flags: Container[str]
     return re.sub(rf"(?<![\w.:,/='\"-])({names})=(?:(True)\b|(?=\S))", name_option, message)
 
 
-def hide_types(parameters: "Iterable[_click.Parameter]") -> "list[_click.Parameter]":
+def hide_types(parameters: "list[_click.Parameter]") -> "list[_click.Parameter]":
     """Return parameters; those without a value, such as --json, are shown without a type."""
-    listed = list(parameters)
-    for parameter in listed:
+    for parameter in parameters:
         if getattr(parameter, "is_flag", False):
             parameter.metavar = ""
-    return listed
+    return parameters
 
 
 def _is_further(parameter: "_click.Parameter") -> bool:

@@ -96,11 +96,6 @@ TRY_FOR = typer.Option(
     help="Time for a first look at the rows to learn from, such as 30s: shows the best learner there, and "
     "the line that starts the run.",
 )
-SHOW = make_option("Show how many rows it takes to prove this, such as sensitivity>=0.9. Without DATA.")
-TRUE = make_option(
-    "True values to assume with --show: 0.95,0.97, or for ppv and npv 0.9:0.99 (both recalls).",
-    "some that are better than --show asks for",
-)
 
 
 @with_options(study=options.make_study, chosen=data.choose_columns)
@@ -119,8 +114,13 @@ def plan(
         "named after the table",
         check=options.check_run_place,
     ),
-    show: str | None = SHOW,
-    true: str | None = TRUE,
+    show: str | None = make_option(
+        "Show how many rows it takes to prove this, such as sensitivity>=0.9. Without DATA."
+    ),
+    true: str | None = make_option(
+        "True values to assume with --show: 0.95,0.97, or for ppv and npv 0.9:0.99 (both recalls).",
+        "some that are better than --show asks for",
+    ),
     workers: str = make_option(
         "Numbers of workers to estimate the time for, such as 1,16.", WORKERS, value=WORKERS
     ),
@@ -141,8 +141,7 @@ def plan(
         ckcv plan patients.csv --target outcome --write-study mine.toml
         ckcv plan patients.csv --target outcome --try 30s
     """
-    given, counts = _list_given(ctx), parse_folds(workers, "workers")
-    _check_together(given)
+    counts, given = parse_folds(workers, "workers"), _read_given(ctx)
     if show is not None:
         return output.show(*show_rows(show, true, study.delta), as_json)
     task, _ = chosen.read(given["DATA"], study, test)
@@ -159,15 +158,11 @@ def plan(
     return output.show(planned.to_json() | tried, "\n".join(_describe_plan(problem, planned) + said), as_json)
 
 
-def _list_given(ctx: typer.Context) -> dict[str, Any]:
-    """Return the values that a command was given, by option name, or DATA."""
+def _read_given(ctx: typer.Context) -> dict[str, Any]:
+    """Return the values that ``ckcv plan`` was given, by option name, or DATA, if they go together."""
     sources = {p: getattr(ctx.get_parameter_source(str(p.name)), "name", "") for p in ctx.command.params}
     listed = [parameter for parameter, source in sources.items() if source == "COMMANDLINE"]
-    return {"DATA" if p.name == "source" else p.opts[0]: ctx.params[str(p.name)] for p in listed}
-
-
-def _check_together(given: dict[str, Any]) -> None:
-    """Refuse options of ``ckcv plan`` that do not go together."""
+    given = {"DATA" if p.name == "source" else p.opts[0]: ctx.params[str(p.name)] for p in listed}
     if "--show" in given and (others := given.keys() - {"--show", "--true", "--delta", "--json"}):
         raise InputError(
             "--show takes only --true, --delta and --json, and counts independent rows (judge one row "
@@ -177,6 +172,7 @@ def _check_together(given: dict[str, Any]) -> None:
         raise InputError('give either DATA or --show "sensitivity>=0.9"; --true belongs to --show')
     if "--try" not in given and (of_try := given.keys() & {"--rows", "--out"}):
         raise InputError(f"{', '.join(sorted(of_try))} is for a first look: add --try 30s, or leave it out")
+    return given
 
 
 def _take_first_look(

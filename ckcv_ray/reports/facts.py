@@ -65,7 +65,7 @@ from ckcv_ray.runs.result import (
     tabulate_claimed,
     tabulate_predictions,
 )
-from ckcv_ray.runs.scored import SCORE_DELTA, Entry, Scored, SettingScores, shorten_setting
+from ckcv_ray.runs.scored import SCORE_DELTA, Entry, Scored, shorten_setting
 from ckcv_ray.storage.execution import Before
 from ckcv_ray.study.parts import MIN_HELD_OUT, Holdout
 from ckcv_ray.study.problem import Candidate, Problem, describe_setting
@@ -218,17 +218,15 @@ def tell_data(result: Result, repeats: int, most: int) -> Section:
             for name, n in zip(task.classes, rows, strict=True)
         ]
         target = f"{pluralize(len(shares), 'class', 'classes')}: {list_first(shares)}"
-    tables = _tabulate_columns(task) if most == PAGE else ()
-    return Section("data", "The data", _tell_table(result, task, target, repeats), [*tables])
-
-
-def _tabulate_columns(task: Task) -> Iterator[FactTable]:
-    columns = task.schema.columns[:MAX_DESCRIBED]
-    rows = [_describe_column(task.X[:, i], column) for i, column in enumerate(columns)]
-    heads = ("column", "kind", "gaps", "share", "values", "typical")
-    more = f"Columns: the first {len(columns)} of {len(task.schema.columns):,}"
-    title = more if len(columns) < len(task.schema.columns) else "Columns"
-    yield FactTable(title, heads, rows, TYPICAL_IS, folded=len(columns) > MAX_OPEN_COLUMNS)
+    tables = list[FactTable]()
+    if most == PAGE:
+        columns = task.schema.columns[:MAX_DESCRIBED]
+        described = [_describe_column(task.X[:, i], column) for i, column in enumerate(columns)]
+        heads = ("column", "kind", "gaps", "share", "values", "typical")
+        more = f"Columns: the first {len(columns)} of {len(task.schema.columns):,}"
+        title = more if len(columns) < len(task.schema.columns) else "Columns"
+        tables.append(FactTable(title, heads, described, TYPICAL_IS, folded=len(columns) > MAX_OPEN_COLUMNS))
+    return Section("data", "The data", _tell_table(result, task, target, repeats), tables)
 
 
 def _tell_table(result: Result, task: Task, target: str, repeats: int) -> Iterator[Fact]:
@@ -240,7 +238,7 @@ def _tell_table(result: Result, task: Task, target: str, repeats: int) -> Iterat
     kinds = [column.kind for column in task.schema.columns]
     counted = [pluralize(kinds.count(kind), str(kind), many) for kind, many in KINDS.items() if kind in kinds]
     yield Fact("run", result.run_id, DETAILS, result.run_id)
-    yield Fact("table", task.source or result.execution.get("source") or "arrays")
+    yield Fact("table", task.source or result.execution["source"] or "arrays")
     yield Fact("rows", f"{task.n:,}{divided}", DETAILS, task.n)
     if task.units.independent:
         yield Fact("groups", "none: rows are taken as independent")
@@ -295,11 +293,10 @@ def tell_cost(result: Result) -> list[Fact]:
         f"({format_percent(counts['computed'] / counts['planned'])}), {counts['dropped']:,} dropped as "
         f"provably beaten, {counts['failed']:,} failed"
     )
-    workers = f"{execution.get('workers', 'unknown')} ({execution.get('backend', 'unknown')})"
     return [
         Fact("evaluations", evaluations, DETAILS, counts),
         Fact("fits", f"{execution['fits']:,} in {execution['seconds']:.1f} s", DETAILS, execution["fits"]),
-        Fact("workers", workers),
+        Fact("workers", f"{execution['workers']} ({execution['backend']})"),
     ]
 
 
@@ -321,8 +318,7 @@ def tell_failures(failures: Sequence[Failure], problem: Problem) -> list[Section
 
 def tell_origin(result: Result, digests: Mapping[str, str]) -> list[Section]:
     """Tell on what a result was computed, and the SHA-256 of what it is made from."""
-    package = {"package": result.execution.get("package", "unknown")}
-    environment = flatten(package | result.execution.get("environment", {}))
+    environment = flatten({"package": result.execution["package"]} | result.execution["environment"])
     files = [Fact(f"SHA-256.{name}", digest) for name, digest in digests.items()]
     return [Section("environment", "Environment", environment), Section("files", "How to verify it", files)]
 
@@ -955,7 +951,7 @@ def _tell_preparation(result: Certified) -> Iterator[Fact]:
 
 
 def _tell_search(result: Certified) -> Iterator[Fact]:
-    c, test = result.certificate, result.execution.get("test")
+    c, test = result.certificate, result.execution["test"]
     learners = per_learner(result.candidates, result.problem)
     yield Fact("best", str(Candidate(c.setting, c.k)), DETAILS, c.setting)
     trained = f"{c.n_train:,} {result.task.unit}s to train"
@@ -1013,7 +1009,7 @@ def _tell_models(result: Certified) -> Iterator[Fact]:
 
 
 def _tell_scores(result: Scored, judged: Judged | None, most: int) -> list[Section]:
-    settings, study, several = result.settings, result.study, len(result.entries) > 1
+    study, several = result.study, len(result.entries) > 1
     splits, rows = pluralize(len(scored.find_shown(result)[1]), "split"), pluralize(result.task.n, "row")
     balanced = f"; training rows are balanced by class ({study.balance})" * (study.balance != Balance.NONE)
     named = study.resampling.name if study.resampling.column is None else study.resampling
@@ -1022,8 +1018,8 @@ def _tell_scores(result: Scored, judged: Judged | None, most: int) -> list[Secti
     not_covered = [text for text in NOT_COVERED if several or text != NOT_COVERED[2]]
     return [
         Section("scores", "Scores", [Fact("splits", divided, FIRST, result.computed.n_splits)]),
-        *(_tell_score(result, score, settings) for score in result.scores),
-        *_tell_inner(result, settings),
+        *(_tell_score(result, score) for score in result.scores),
+        *_tell_inner(result),
         Section("quote", "An estimate, not a bound", _tell_estimate(result, entry, splits)),
         Section("subject", "What is it about?", _tell_subject_of_scores(result)),
         Section("voids", "What voids it?", [Fact("not covered", text) for text in not_covered]),
@@ -1037,11 +1033,11 @@ def _tell_scores(result: Scored, judged: Judged | None, most: int) -> list[Secti
     ]
 
 
-def _tell_score(result: Scored, score: Score, settings: Sequence[SettingScores]) -> Section:
+def _tell_score(result: Scored, score: Score) -> Section:
     task, better = result.task, "larger" if score.greater else "smaller"
     of_class = f"of {task.classes[1]!r}; " if score.of_second and task.n_classes == 2 else ""
     title = f"{score.name} ({of_class}{better} is better)"
-    tables = [_tabulate_score(result, score, settings, title)]
+    tables = [_tabulate_score(result, score, title)]
     if result.computed.n_splits <= FEW_SPLITS:
         values = [[*map(format_score, result.of_splits(entry, score).tolist())] for entry in result.entries]
         tables.append(_tabulate_splits(result, "Every split", values))
@@ -1052,10 +1048,10 @@ def _tell_score(result: Scored, score: Score, settings: Sequence[SettingScores])
     return Section(f"score-{score.name}", title, _tell_tests(result, score), tables)
 
 
-def _tabulate_score(result: Scored, score: Score, settings: Sequence[SettingScores], title: str) -> FactTable:
+def _tabulate_score(result: Scored, score: Score, title: str) -> FactTable:
     """Return the figures of a score; where one of many settings is chosen, best mean first."""
     listed = scored.lists_settings(result)
-    ranks = dict(zip(result.entries, (row.places[score.name].rank for row in settings), strict=False))
+    ranks = dict(zip(result.entries, (row.places[score.name].rank for row in result.settings), strict=False))
     entries, choose, rows = list(result.entries), result.study.choose, []
     if choose and len(entries) > MAX_LISTED_SETTINGS:
         entries = [entry for entry, _ in scored.rank_entries(result, score)]
@@ -1112,10 +1108,10 @@ def _tell_tests(result: Scored, score: Score) -> Iterator[Fact]:
         yield Fact(f"{entry.name} - {best.name}", said, FIRST, compared.difference)
 
 
-def _tell_inner(result: Scored, settings: Sequence[SettingScores]) -> Iterator[Section]:
+def _tell_inner(result: Scored) -> Iterator[Section]:
     if result.computed.chosen is None:
         return
-    by, heads = str(result.study.select_by), ("setting", "mean", "sd", "rank")
+    settings, by, heads = result.settings, str(result.study.select_by), ("setting", "mean", "sd", "rank")
     ranked = [row for row in settings if row.places[by].rank is not None]
     ranked.sort(key=lambda row: row.places[by].rank or 0)
     rows = [

@@ -182,7 +182,7 @@ def make_page(
         f"finished {result.execution['finished']}",
         f"author: {author}" if author else "author not named",
         origin,
-        f"ckcv_ray {result.execution.get('package', 'of unknown version')}",
+        f"ckcv_ray {result.execution['package']}",
     ]
     return fill_template(
         "page.html",
@@ -207,7 +207,7 @@ def _cut_section(section: Section, names: Sequence[str] | None) -> Section:
 
 
 def _make_title(result: Result, title: str) -> str:
-    source = result.execution.get("source") or result.task.source
+    source = result.execution["source"] or result.task.source
     of_table = f" from {source}" if source and source != "arrays" else ""
     return title or f"Prediction of {result.task.target.name}{of_table}"
 

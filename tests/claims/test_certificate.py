@@ -109,7 +109,7 @@ def test_undecided_rows_are_in_no_column_and_a_class_that_does_not_exist_is_an_e
         first, *others = three.ensemble.members
         made = Predicted(np.full(three.problem.sizes[0].n_select, label, np.int32), np.empty(0))
         constant = replace(first, model=SimpleNamespace(predict=lambda X: made))
-        return count_confusion(three.problem, Ensemble((constant, *others)), 3)
+        return count_confusion(three.problem, Ensemble((constant, *others)))
 
     counts = replace(three.certificate, confusion=count(-1)).tabulate()
     assert counts[:, -1].sum() == three.problem.sizes[0].n_select
