@@ -62,9 +62,7 @@ class Unit(NamedTuple):
     @property
     def evaluations(self) -> int:
         """Number of steps that are scored."""
-        if self.stage is Stage.REFIT:
-            return len(self.paths)
-        return sum(length for _, length in self.paths)
+        return sum(length - self.first(length) for _, length in self.paths)
 
 
 def refits(leader: Leader, n_splits: int) -> list[Unit]:

@@ -250,11 +250,8 @@ class BudgetQueue(RaceQueue):
         for position, (lengths, n_splits) in self.rounds[-1].items():
             done = self.ledger.done(position)
             for split in range(n_splits):
-                missing = [
-                    (path, length)
-                    for path, length in enumerate(lengths.tolist())
-                    if not done[split, path, :length].all()
-                ]
+                each = enumerate(lengths.tolist())
+                missing = [(path, length) for path, length in each if not done[split, path, :length].all()]
                 parts = max(1, min(len(missing), ceil(UNITS_PER_ROUND / splits)))
                 for part in range(parts):
                     if paths := tuple(missing[part::parts]):
@@ -303,12 +300,10 @@ class BudgetQueue(RaceQueue):
         """Begin the last round, in which its candidates race: those that can no longer win are dropped."""
         self.racing = True
         self.begin_round(last)
-        steps = np.arange(self.exists.shape[1])
+        steps, sizes = np.arange(self.exists.shape[1]), range(len(self.problem.sizes))
         none = np.zeros(len(self.exists), np.intp), 0
-        self.selection.finalists = [
-            steps < last.get(j, none)[0][:, None] for j in range(len(self.problem.sizes))
-        ]
-        for size in range(len(self.problem.sizes)):
+        self.selection.finalists = [steps < last.get(j, none)[0][:, None] for j in sizes]
+        for size in sizes:
             self.enter(size)
         self.exclude(self.failures())
 
@@ -336,9 +331,7 @@ class BudgetQueue(RaceQueue):
         )
 
         def weigh(lengths: Lengths, part: float) -> float:
-            return float(
-                sum(ceil(part * sizes[j].n_splits) for j in anchors) * self.weigh(anchors[0], lengths)
-            )
+            return sum(ceil(part * sizes[j].n_splits) for j in anchors) * self.weigh(anchors[0], lengths)
 
         kept = [
             schedule.keep_best(self.settings, most + 1, self.order) for most in range(self.search.survivors)

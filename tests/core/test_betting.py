@@ -215,8 +215,8 @@ def test_a_search_that_stops_early_errs_upwards(monkeypatch: pytest.MonkeyPatch)
     losses = np.random.default_rng(0).beta(1, 7, 12)
     bound = bound_by_optimised_bet(losses, DELTA)
     for steps in (3, 8, 20):
-        monkeypatch.setattr(betting, "BISECTIONS", steps)
-        assert bound_by_optimised_bet(losses, DELTA) >= bound
+        monkeypatch.setattr(betting._bisect, "__defaults__", (steps,))
+        assert bound_by_optimised_bet(losses, DELTA) > bound
 
 
 def test_the_number_of_units_alone_and_whether_some_are_copies_decide_which_bet_it_is() -> None:

@@ -42,7 +42,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ckcv_ray.core.bounds.averaging import find_largest_level
 from ckcv_ray.errors import InputError
-from ckcv_ray.validation import as_array, number
+from ckcv_ray.validation import Counts, as_array, number
 
 MIN_DELTA = 1e-100  # below this, scipy's inverse beta function returns nan or decreases in x
 TYPICAL_RATE = 0.1  # p0 of Catoni's lam
@@ -247,9 +247,7 @@ def _safe_at(m: int, level: float) -> Bounds:
     return np.asarray(rate + np.maximum.accumulate(bound_table(m, level) - rate))
 
 
-def _check_counts(
-    errors: ArrayLike, m: ArrayLike, delta: float
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _check_counts(errors: ArrayLike, m: ArrayLike, delta: float) -> tuple[Counts, Counts]:
     """Return the counts and sizes, checked and broadcast."""
     x, size = _counts(errors, "errors"), _counts(m, "m")
     check_delta(delta)
@@ -265,7 +263,7 @@ def _check_counts(
     return x, size
 
 
-def _counts(values: ArrayLike, name: str) -> NDArray[np.int64]:
+def _counts(values: ArrayLike, name: str) -> Counts:
     array = as_array(name, values)
     if array.dtype.kind not in "iu":
         raise InputError(f"{name} has type {array.dtype}: counts are whole numbers")
