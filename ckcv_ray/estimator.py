@@ -145,7 +145,13 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
             InputError: the data or a parameter is invalid.
         """
         check_choice("rule", self.rule, RULES)
-        rows, labels = self._check_rows(X, y)
+        check_same_order(X, "y", y)
+        rows, labels = self._validate(X, y=y if y is None else as_array("y", read_rows(y)))
+        labels = np.asarray(labels).ravel()
+        with convert_errors(InputError, "y has to be labels of one type, without gaps"):
+            check_classification_targets(labels)
+        if len(np.unique(labels)) < 2:
+            raise InputError(f"y has one class, {labels[0]!r}: a classifier needs at least 2 classes")
         asked = DeclaredTypes(labels=APART)  # as in scikit-learn, Yes and yes are two classes
         named = y if hasattr(y, "name") else labels  # a column keeps its name
         task = Task.of(rows, named, groups, asked, sample_weight=sample_weight, checked=False)
@@ -316,16 +322,6 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
         left = {name: value for name, value in params.items() if name not in options or name in known}
         asked |= options | {"param": left or None}
         return Study.of(**{name: value for name, value in asked.items() if value is not None})
-
-    def _check_rows(self, X: object, y: ArrayLike) -> tuple[Any, NDArray[Any]]:
-        check_same_order(X, "y", y)
-        X, labels = self._validate(X, y=y if y is None else as_array("y", read_rows(y)))
-        labels = np.asarray(labels).ravel()
-        with convert_errors(InputError, "y has to be labels of one type, without gaps"):
-            check_classification_targets(labels)
-        if len(np.unique(labels)) < 2:
-            raise InputError(f"y has one class, {labels[0]!r}: a classifier needs at least 2 classes")
-        return X, labels
 
     def _rows(self, X: object) -> Rows:
         check_is_fitted(self)

@@ -103,7 +103,7 @@ def tabulate_held_out(held: Iterable[HeldOut], problem: Problem) -> pa.Table:
     probabilities are empty where the learner has none.
     """
     schema, names, y = list_held_out_columns(problem), list(problem.learners), problem.task.y
-    parts = [pa.table([pa.array([], field.type) for field in schema], schema=schema)]
+    parts = [schema.empty_table()]
     for path, step, split, outputs in held:
         _, scored = problem.rows(Stage.SELECT, OUTER, split)
         setting = problem.learner.space.setting(path, step)

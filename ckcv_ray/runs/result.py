@@ -26,7 +26,7 @@ from ckcv_ray.study.parts import Holdout, Paper
 from ckcv_ray.study.problem import Problem, describe_setting
 from ckcv_ray.study.study import MAX_SEED, AnyStudy, Study
 from ckcv_ray.tables.task import Task, make_rows, make_scored_rows
-from ckcv_ray.validation import Classes, Label, Rows, Values, integer
+from ckcv_ray.validation import Classes, Rows, Values, integer
 
 if TYPE_CHECKING:
     from ckcv_ray.reports.figures import Plots
@@ -396,13 +396,11 @@ class Certified(Result):
     def to_json(self) -> dict[str, object]:
         """Return the result as JSON values; what is not known is null."""
         c, first, execution = self.certificate, self.claims[0], self.execution
-        constant: Label | float = c.baseline.value or 0.0
         counts, test, level = tabulate_claimed(self), execution.get("test"), 1 - c.delta
         measured = [one.to_json() | {"low": a, "high": b, "level": level} for one, a, b in self.intervals]
         found = present("calibration", self)
         bins = [each._asdict() | {"label": c.labels[each.label]} for each in (found.bins if found else ())]
-        if self.task.classes:
-            constant = c.labels[c.baseline.predicted]
+        constant = c.labels[c.baseline.predicted] if self.task.classes else c.baseline.value or 0.0
         return {
             "run_id": self.run_id,
             "state": "provisional" if c.provisional else "finished",

@@ -122,11 +122,11 @@ class RunFolder:
     """The folder of one run; it is not accessed until a method needs it.
 
     Args:
-        address: a path, an address such as s3://bucket/runs/patients, or the files of the folder.
+        address: a path, or an address such as s3://bucket/runs/patients.
     """
 
-    def __init__(self, address: FolderPath | Files) -> None:
-        self.files = address if isinstance(address, Files) else open_files(address, StoreError)
+    def __init__(self, address: FolderPath) -> None:
+        self.files = open_files(address, StoreError)
 
     def __str__(self) -> str:
         return str(self.files)

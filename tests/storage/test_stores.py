@@ -96,7 +96,7 @@ def test_what_is_written_is_read_listed_and_hashed(files: Files, monkeypatch: py
         for regular in (False, True):
             assert set(seen.walk(regular=regular)) - {".lock"} == {"b.json", "log/a", "log/b"}
         digest = "5994471abb01112afcc18159f6cc74b4f511b99806da59b3caf5a9c173cacfc5"
-        assert RunFolder(seen).sha256("log/a") == digest
+        assert RunFolder(str(seen)).sha256("log/a") == digest
         assert all(map(seen.exists, ("", "log/a")))
         with seen.open("log/a") as stream:
             assert stream.read(2) == b"12"
