@@ -378,13 +378,8 @@ def _claims(name: str, value: Any) -> tuple[str, ...]:
     for claim in claims:
         kind = find_quantity(claim)
         if claim not in CLAIMS and (kind is None or kind.is_error):
-            known = (*CLAIMS, *(kind.form() for kind in list_quantities()))
-            check_choice(name, claim, known)
+            check_choice(name, claim, (*CLAIMS, *(kind.form() for kind in list_quantities())))
     return claims
-
-
-def _require(name: str, value: Any) -> str:
-    return _condition(name, value, [kind.name for kind in list_quantities() if kind.brings])
 
 
 def _condition(name: str, value: Any, known: Collection[str]) -> str:
@@ -497,7 +492,7 @@ class Holdout(Certification):
     )
     require: str = option(
         "",
-        _require,
+        lambda name, value: _condition(name, value, [kind.name for kind in list_quantities() if kind.brings]),
         "Cut-off with this proven: sensitivity>=0.9, specificity, or at a prevalence ppv:0.02>=0.3 or npv.",
     )
     accept: tuple[str, ...] = option((), ACCEPT)

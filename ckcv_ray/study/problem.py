@@ -177,8 +177,7 @@ class Problem:
             return made
         study, held, learned = _canonicalize_certified(study, task)
         sizes = study.resampling.fold_sizes(learned.n_units)
-        name = run_id(study, identify_data(task, learned))
-        made = cls(study, learned, task, held, sizes, name)
+        made = cls(study, learned, task, held, sizes, run_id(study, identify_data(task, learned)))
         made.check_effort()
         made._check_rows()
         for quantity in study.certification.quantities.values():

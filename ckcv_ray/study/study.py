@@ -806,9 +806,9 @@ def _trust_named(estimator: Any) -> None:
 
 
 def _is_estimator(learner: Any) -> bool:
-    if isinstance(learner, str) and "," in learner:
-        return False
-    return ":" in learner if isinstance(learner, str) else hasattr(learner, "get_params")
+    if isinstance(learner, str):
+        return ":" in learner and "," not in learner
+    return hasattr(learner, "get_params")
 
 
 def _refuse(
