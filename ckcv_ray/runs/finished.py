@@ -87,7 +87,7 @@ def finish(
     test: TestRows | None,
     listen: Listener | None,
     stop: Stop,
-    before: Before | None = None,
+    before: Before | None,
 ) -> Result:
     """Refit and certify what was selected, or take the scores; write everything, and return the result.
 

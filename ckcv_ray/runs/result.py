@@ -396,7 +396,7 @@ class Certified(Result):
     def to_json(self) -> dict[str, object]:
         """Return the result as JSON values; what is not known is null."""
         c, first, execution = self.certificate, self.claims[0], self.execution
-        counts, test, level = tabulate_claimed(self), execution.get("test"), 1 - c.delta
+        counts, test, level = tabulate_claimed(self), execution["test"], 1 - c.delta
         measured = [one.to_json() | {"low": a, "high": b, "level": level} for one, a, b in self.intervals]
         found = present("calibration", self)
         bins = [each._asdict() | {"label": c.labels[each.label]} for each in (found.bins if found else ())]

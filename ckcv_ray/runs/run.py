@@ -416,7 +416,7 @@ def find_result(work: Work) -> Result | None:
     if work.folder is None or not is_finished(work.problem, folder := RunFolder(work.folder)):
         return None
     result = read_result(folder, work.problem)
-    measured = result.execution.get("test")
+    measured = result.execution["test"]
     if work.test is None or (measured is not None and measured["digest"] == work.test.digest):
         return result
     tested = measure(cast(Certified, result).ensemble, work.test, {})

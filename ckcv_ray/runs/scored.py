@@ -268,7 +268,7 @@ class Scored(Result):
 
     def to_json(self) -> dict[str, object]:
         """Return the result as JSON values; what is not known is null."""
-        costs = {name: self.execution.get(name) for name in ("fits", "seconds")}
+        costs = {name: self.execution[name] for name in ("fits", "seconds")}
         settings = [
             {"learner": row.learner, "setting": dict(row.setting), "inner": row.inner}
             | {"scores": write_values(row.places)}
