@@ -151,11 +151,11 @@ def certify(predictions: HeldOutPredictions, table: pa.Table, files: Mapping[str
 
 def _outline(problem: Problem, table: pa.Table, models: Models) -> dict[str, Any]:
     """Return the fields of a certificate that need no predictions, no pass over all columns and no digest."""
-    task, rows, criterion, best = problem.task, problem.all_rows, problem.criterion, models.best
-    members, refit = best.members, () if models.refit is None else models.refit.members
+    task, rows, criterion = problem.task, problem.all_rows, problem.criterion
+    members, refit = models.best.members, () if models.refit is None else models.refit.members
     (row,) = table.filter(pc.equal(table["state"], "winner")).to_pylist()
     candidate = read_winner(row, problem)
-    size, counted = problem.find_size(candidate.k), [member.loss for member in best.members]
+    size, counted = problem.find_size(candidate.k), [member.loss for member in members]
     losses, in_ones = [loss / ONE for loss in counted], ONE if problem.has_losses else 1
     groups = None
     if rows.units.name is not None:

@@ -21,8 +21,6 @@ ONE_MODEL = {  # rules of one model, which belongs to no split
     "full": "the model fitted on all rows",
     "given": "it",  # for a file of predictions, whose premise says what it is
 }
-
-
 SCORE_DIGITS = 12  # digits of a score that count
 LARGEST_SCORE = 1e300
 

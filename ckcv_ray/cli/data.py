@@ -381,6 +381,6 @@ def choose_rule(
     chosen = [name for name, is_given in {**given, "all_members": all_members}.items() if is_given]
     if len(chosen) > 1:
         raise InputError(f"{' and '.join(chosen)} exclude each other: choose one of them")
-    rules = {"auto": "auto", "member": f"member:{member}", "all_members": "random"}
+    rules = {"member": f"member:{member}", "all_members": "random"}
     (by,) = chosen or ["auto"]
     return rules.get(by, by), seed

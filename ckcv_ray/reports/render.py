@@ -168,8 +168,7 @@ def make_page(
         failures = scored.computed.failures
         if scored.study.save_predictions:
             columns = list_held_out_columns(result.problem)
-            held_out = read_table(run.files, HELD_OUT, result.run_id, columns)
-            judged = read_judged(scored, held_out)
+            judged = read_judged(scored, read_table(run.files, HELD_OUT, result.run_id, columns))
         pictures = {f"score-{score.name}": [*draw_scores(scored, score)] for score in scored.scores}
     pictures["performance"] = [*draw_performance(result, judged)]
     told = facts(result, judged, {MANIFEST: run.sha256(MANIFEST)}) + tell_failures(failures, result.problem)
