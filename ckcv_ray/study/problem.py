@@ -613,10 +613,9 @@ class Problem:
 
 def _canonicalize_certified(study: Study, task: Task) -> tuple[Study, Index | None, Task]:
     """Return the canonical form of a study with a certification, the rows held out, and the others."""
-    certification = check_certified(study, task)
-    study = replace(study, certification=certification)
+    study = replace(study, certification=check_certified(study, task))
     held, learned = divide(study, task)
-    check_subgroups(certification.subgroups, learned)
+    check_subgroups(study.certification.subgroups, learned)
     learning = np.arange(task.n) if held is None else np.delete(np.arange(task.n), held)
     numbers = _as_numbers(study.encoding, _recode_table(task, learned), learning)
     learner, criterion = study.learner.canonical(numbers), study.criterion.on(task.classes)

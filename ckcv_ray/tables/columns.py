@@ -609,8 +609,8 @@ class Cells:
                 self.values = pc.if_else(found, pa.scalar(None, self.stored), self.values)
 
     @classmethod
-    def of(cls, columns: pa.Table, name: str | int) -> "Cells":
-        """Return the cells of a column of a table, by its name or position."""
+    def of(cls, columns: pa.Table, name: str) -> "Cells":
+        """Return the cells of a column of a table, by its name."""
         mark = (columns.schema.metadata or {}).get(MARK, b"").decode()
         declared = DECLARED in (columns.field(name).metadata or {})
         return cls(columns.column(name), decimal_mark(columns), mark, kept_words(columns), declared)
@@ -1023,9 +1023,8 @@ class Schema:
         learned: list[Column] = []
         X = np.empty((columns.num_rows, len(names)))
         problems: dict[str, ColumnError] = {}
-        position = {name: i for i, name in enumerate(columns.column_names)}
         for i, name in enumerate(names):
-            cells = Cells.of(columns, position[name])
+            cells = Cells.of(columns, name)
             try:
                 if held := find_withheld(columns, name):
                     raise ColumnError(f"holds {held}, which cannot be learned from")
@@ -1051,19 +1050,19 @@ class Schema:
         """
         names = name_numbered(columns.column_names, self.names)
         columns = columns.rename_columns(names).replace_schema_metadata(columns.schema.metadata)
-        position = {name: i for i, name in enumerate(names)}
         check_single(names, self.names)
         sparse = SPARSE in (columns.schema.metadata or {})  # what is absent is zero
-        absent = (name for name in self.names if name not in position)
+        known = set(names)
+        absent = (name for name in self.names if name not in known)
         if missing := [name for name in absent if not (sparse and name.startswith("x"))]:
             check_column(missing[0], names)
         X = np.zeros((columns.num_rows, len(self)))
         bad, strange = np.zeros((2, columns.num_rows), np.bool_)
         reason = example = unseen = ""
         for i, column in enumerate(self):
-            if column.name not in position:
+            if column.name not in known:
                 continue
-            cells = Cells.of(columns, position[column.name])
+            cells = Cells.of(columns, column.name)
             try:
                 if held := find_withheld(columns, column.name):
                     raise ColumnError(f"holds {held}, which cannot be read")

@@ -131,10 +131,9 @@ def _sklearn(name: str) -> pa.Table:
     from sklearn import datasets
 
     named = ("breast_cancer", "iris", "wine", "digits", "diabetes")
-    loaders = {n: getattr(datasets, f"load_{n}") for n in named}
-    if name not in loaders:
-        raise InputError(f"sklearn:{name}: choose from {', '.join(sorted(loaders))}{suggest(name, loaders)}")
-    bunch = loaders[name]()
+    if name not in named:
+        raise InputError(f"sklearn:{name}: choose from {', '.join(sorted(named))}{suggest(name, named)}")
+    bunch = getattr(datasets, f"load_{name}")()
     names = [str(feature) for feature in bunch.feature_names]
     if "target_names" not in bunch:  # a set with numbers as target
         return from_matrix(bunch.data, bunch.target, names, target="target")
