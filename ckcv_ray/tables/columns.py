@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyarrow import csv
 
-from ckcv_ray.errors import InputError, pluralize, write_option
+from ckcv_ray.errors import InputError, cut_list, pluralize, write_option
 from ckcv_ray.tables.limits import DECLARED, SPARSE, check_text, decimal_mark, find_withheld
 from ckcv_ray.validation import Index, Rows, Values, quote, read_as, suggest
 
@@ -1058,7 +1058,7 @@ class Schema:
             check_column(missing[0], names)
         X = np.zeros((columns.num_rows, len(self)))
         bad, strange = np.zeros((2, columns.num_rows), np.bool_)
-        reason = example = unseen = ""
+        example, unseen, reasons = "", "", list[str]()
         for i, column in enumerate(self):
             if column.name not in known:
                 continue
@@ -1073,8 +1073,8 @@ class Schema:
             if column.kind is ColumnKind.DATE:
                 wrong |= (cells.zoned != column.zoned) & ~np.isnan(X[:, i])
             wrong |= (np.abs(X[:, i]) > LARGEST) | (np.isnan(X[:, i]) & (not gaps))
-            if wrong.any() and not reason:
-                reason = _reason(cells, column, X[:, i], wrong)
+            if wrong.any():
+                reasons.append(_reason(cells, column, X[:, i], wrong))
             bad |= wrong
             if column.levels and (new := X[:, i] == len(column.levels)).any():
                 example = example or f"{cells.quote(int(np.argmax(new)))} in column {column.name!r}"
@@ -1082,7 +1082,7 @@ class Schema:
         if rows := int(strange.sum()):
             have = pluralize(rows, "row has", "rows have")
             unseen = f"{have} a category that was never seen, such as {example}: it counts as a rare one"
-        return NewRows(X, bad, reason, unseen)
+        return NewRows(X, bad, "; ".join(cut_list(reasons, "more", most=3)), unseen)
 
     def settle(self, X: Values) -> "Schema":
         """Return the schema, ``plain`` if that is true for rows X [rows, d]."""
@@ -1141,7 +1141,7 @@ class NewRows(NamedTuple):
     Attributes:
         X: (rows, d); a category that was never seen has its own level.
         bad: which rows cannot be judged, (rows,).
-        reason: why the first of them cannot; "" if all can.
+        reason: what is wrong with the first of each column; "" if all can.
         unseen: says how many rows have a category that was never seen; "" if none.
     """
 

@@ -52,10 +52,10 @@ def test_rows_that_cannot_be_judged_are_marked(ckcv: Command, finished: Finished
     assert second == '2,"B",,,,'
     assert "1 of 2 rows could not be judged: column 'age' has 'old' in row 2, not a number: fix it" in said
     assert "1 column ignored: more" in said
-    new.write_text("age,city,admitted,smokes\nold,Oslo,2024-03-01,true\n50,Oslo,2024-03-01,true\nold,,,\n")
+    new.write_text("age,city,admitted,smokes\nold,Oslo,2024-03-01,true\n50,Oslo,soon,true\nold,,,\n")
     code, printed, said = ckcv("predict", run, new, "--strict")
     assert (code, printed) == (2, "")
-    assert "'old' in row 1" in said
+    assert "'old' in row 1, not a number: fix it; column 'admitted' has 'soon' in row 2, not a date" in said
 
 
 def test_how_tables_are_read_is_said_once_for_all_of_a_command(ckcv: Command, tmp_path: Path) -> None:
