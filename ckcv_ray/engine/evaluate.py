@@ -245,8 +245,8 @@ def _path(unit: Unit, inputs: Inputs, prepared: PreparedSplit, path: int, length
         if unit.stage is Stage.REFIT:  # of the last step alone
             k, rows = problem.sizes[unit.size].k, count_classes(y, n_classes)
             kept = (Member(k, unit.split, models[0], judged[0], rows),)
-        given = np.array(judged), fits.n_iter[first:], fits.status[first:], kept
-        return Evaluated(unit, path, first, *given, solving=solving)
+        totals, status = np.array(judged), fits.status[first:]
+        return Evaluated(unit, path, first, totals, fits.n_iter[first:], status, kept, solving=solving)
 
 
 def _failure(unit: Unit, path: int, first: int, stop: int, reason: str) -> Failure:

@@ -27,6 +27,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 from itertools import count, takewhile
 from pathlib import PurePath
 from typing import Annotated, Any, Literal, NamedTuple
@@ -157,12 +158,19 @@ def read_stream(files: Files, name: str) -> Stream | None:
     with guard_reading(files, name):
         for piece in pieces or [name]:
             content += files.read(piece, MAX_STREAM_BYTES - len(content))
-        first, *later = list(_open_lines(content.decode().split("\n"))) or [("", {})]
-        header = read_as(Header, first[1])
-        check_count("rows", len(later), MAX_STREAM_ROWS)
-        rows = read_as(tuple[LiveRow, ...], [values for _, values in later])
-        _check_rows(rows)
-    return Stream(header, rows, later[-1][0] if later else first[0], content, len(pieces))
+        return _parse_stream(content, len(pieces))
+
+
+@lru_cache(
+    maxsize=1
+)  # a stream can be long, and is asked for in several places; its files are read each time
+def _parse_stream(content: bytes, n_pieces: int) -> Stream:
+    first, *later = list(_open_lines(content.decode().split("\n"))) or [("", {})]
+    header = read_as(Header, first[1])
+    check_count("rows", len(later), MAX_STREAM_ROWS)
+    rows = read_as(tuple[LiveRow, ...], [values for _, values in later])
+    _check_rows(rows)
+    return Stream(header, rows, later[-1][0] if later else first[0], content, n_pieces)
 
 
 def begin_stream(header: Header) -> Stream:

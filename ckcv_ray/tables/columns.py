@@ -1082,7 +1082,7 @@ class Schema:
         if rows := int(strange.sum()):
             have = pluralize(rows, "row has", "rows have")
             unseen = f"{have} a category that was never seen, such as {example}: it counts as a rare one"
-        return NewRows(X, bad, "; ".join(cut_list(reasons, "more", most=3)), unseen)
+        return NewRows(X, bad, "; ".join(cut_list(reasons, "more columns like these", most=3)), unseen)
 
     def settle(self, X: Values) -> "Schema":
         """Return the schema, ``plain`` if that is true for rows X [rows, d]."""
