@@ -41,7 +41,7 @@ def learner(name: str) -> tuple[str, str]:
 
 LOST = {
     "Crashes": "Segmentation fault (SIGSEGV)",
-    "PrintsAndHangs": "exit code 1\n(a fit may take 1 seconds: fit_timeout)",
+    "PrintsAndHangs": "exit code 1\n(a fit may take 5 seconds: fit_timeout)",
 }
 PRINTED = ("printed by a fit", "written by a fit", "written to descriptor 1", "written by C", "by a child")
 
@@ -51,7 +51,7 @@ def test_a_fit_that_ends_its_process_is_recorded_as_failed(
     ckcv: Command, table: Path, tmp_path: Path, name: str
 ) -> None:
     """Or that never ends. Standard output holds the result alone, whatever fits print."""
-    out, limit = tmp_path / "run", ("--fit-timeout", "1") if name == "PrintsAndHangs" else ()
+    out, limit = tmp_path / "run", ("--fit-timeout", "5") if name == "PrintsAndHangs" else ()
     words = ("run", table, *OPTIONS, *SERIAL, *learner(name), *limit, "--out", out, "--json")
     code, shown, messages = ckcv(*words)
     assert code == 3, messages
