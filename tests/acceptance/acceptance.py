@@ -15,14 +15,12 @@ import hashlib
 import inspect
 import json
 import os
-import platform
 import re
 import shlex
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
-from importlib.metadata import version
 from math import isclose
 from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile
@@ -36,10 +34,11 @@ from tables import write_table
 import ckcv_ray
 from ckcv_ray import extend
 from ckcv_ray.cli import main as cli
+from ckcv_ray.learners.simple import Ridge
+from ckcv_ray.storage import execution
 
 FLOAT = re.compile(r"(-?\d+\.\d+(?:e[-+]\d+)?)")
 FILE = Path(__file__).with_name("recorded.json")
-NUMERIC = ("numpy", "scipy", "scikit-learn", "numba", "pyarrow")  # packages that may change a bit
 PRINTED = 25  # lines of a screen, and rows of predictions
 TIMES = re.compile(r"\b[\d.,]+ ?(ms|s|min|minutes?|seconds?|h|hours?|KiB|MiB|GiB)\b(?! ago)")
 BY_ARRIVAL = re.compile(
@@ -198,13 +197,8 @@ def _describe(module: Any, name: str) -> str:
 
 @cache
 def find_environment() -> dict[str, str]:
-    """Return what may change a bit here."""
-    file = Path("/proc/cpuinfo")
-    model = re.search(r"(?m)^model name\s*: (.*)", file.read_text()) if file.exists() else None
-    return {
-        "processor": model[1] if model else platform.machine(),
-        **{name: version(name) for name in NUMERIC},
-    }
+    """Return what may change a bit here: processor, versions, and variables that select other code."""
+    return execution.read_environment(Ridge())
 
 
 @cache
