@@ -273,8 +273,8 @@ class Target:
             name: name of the column; None if it is the target's.
 
         Raises:
-            InputError: a label is not one of the classes; numbers are such as ``read_numbers`` refuses, too
-                large, or one value alone.
+            InputError: a label is not one of the classes; numbers are such as ``read_numbers`` refuses, or
+                too large.
         """
         name = self.name if name is None else name
         otherwise = (
@@ -282,10 +282,8 @@ class Target:
             "such as forest"
         )
         y = read_numbers(Cells.of(columns, name), name, "the target", otherwise)
-        if (most := np.abs(y).max()) > LARGEST:
+        if (most := np.abs(y).max(initial=0.0)) > LARGEST:
             raise InputError(f"the target {name!r} has {most:g}: magnitudes are at most {LARGEST:g}")
-        if np.all(y == y[0]):
-            raise InputError(f"the target {name!r} is {y[0]:g} in every row: there is nothing to learn")
         return y + 0.0
 
     def decode(self, y: Values | Classes) -> NDArray[np.generic]:

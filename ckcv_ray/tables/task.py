@@ -740,7 +740,10 @@ def _read_target(
     if numbers:
         if asked.labels:
             raise InputError(f"labels={asked.labels} is for classes, and numbers are predicted: leave it out")
-        return Target(target), Target(target).read(columns)
+        y = Target(target).read(columns)
+        if np.all(y == y[0]):
+            raise InputError(f"the target {target!r} is {y[0]:g} in every row: there is nothing to learn")
+        return Target(target), y
     labels = read_labels(columns, target, asked.labels)
     labelled = find_filled(columns[target], target, ClassTarget.gaps - kept_words(columns))
     if not labelled.all():
@@ -789,10 +792,13 @@ def make_scored_rows(X: object, y: object, task: Task) -> "TestRows":
     """Return rows X [rows, d] as ``make_rows`` does, with their labels, or numbers, y [rows].
 
     Raises:
-        InputError: as for ``make_rows``, the shapes do not match, or a label is not one of the classes.
+        InputError: as for ``make_rows``, there are no rows, the shapes do not match, or a label is not one of
+            the classes.
     """
     check_same_order(X, "y", values := read_rows(y))
     rows, name = make_rows(X, task), task.target.name
+    if not len(rows):
+        raise InputError("X has no rows: there is nothing to score")
     return TestRows(rows, task.target.read(pa.table({name: _make_column("y", values, len(rows))})))
 
 

@@ -375,3 +375,7 @@ def test_a_score_is_that_of_scikit_learn() -> None:
     result = run(ridge, rows.X, rows.X @ (1, 2) + rows.y)
     y = new.X @ (1, 2) + new.y
     assert result.score(new.X, y) == pytest.approx(r2_score(y, result.predict(new.X)), abs=1e-15)
+    assert np.isnan(result.score(new.X[:1], y[:1]))  # of one row R2 is not defined
+    assert result.score(new.X, np.full(len(y), 2.0)) == 0
+    with pytest.raises(InputError, match="X has no rows: there is nothing to score"):
+        result.score(new.X[:0], y[:0])

@@ -302,6 +302,8 @@ def test_in_python_labels_are_asked_about_too() -> None:
         Task.of(X, y, asked=DeclaredTypes(keep_values=("NA", "unknown")))
     with pytest.raises(InputError, match="labels=join is for classes, and numbers are predicted"):
         Task.of(X, X[:, 0] ** 2, asked=JOIN, numbers=True)
+    with pytest.raises(InputError, match="the target 'y' is 2 in every row: there is nothing to learn"):
+        Task.of(X, [2.0] * 12, numbers=True)
 
 
 SPELT = st.sampled_from(["a", "A", " a", "a a", "b", "1", "1.0", "01", "NA", ""])

@@ -123,12 +123,7 @@ def test_a_last_row_with_formulas_alone_is_asked_about(book, tmp_path):
 
 
 HEADS = ("größe", "stadt", "y")
-TOWNS = [
-    ("1.5", "Zürich", "no"),
-    ("2.25", "a, b; c", "yes"),
-    ("", "two\nlines", "no"),
-    ("4.0", "", "yes"),
-] * 2
+TOWNS = [("1.5", "Zürich", "no"), ("2.25", "a, b; c", "yes"), ("", "two\nlines", "no"), ("4.0", "", "no")] * 2
 PACKERS: dict[str, Callable[[bytes], bytes]] = {
     ".gz": gzip.compress,
     ".bz2": bz2.compress,

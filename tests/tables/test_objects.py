@@ -69,6 +69,7 @@ GENERIC = RuntimeError(
     f"error: cut off\n\nDebug source: {SECRET}"
 )
 CODED = RuntimeError(f"<Error><Code>AccessDenied</Code><AWSAccessKeyId>{SECRET}</AWSAccessKeyId></Error>")
+DENIED = type("PermissionDeniedError", (Exception,), {})(SECRET)
 LACKING = RuntimeError("Error performing PUT http://169.254.169.254/latest/api/token")
 
 
@@ -78,11 +79,7 @@ LACKING = RuntimeError("Error performing PUT http://169.254.169.254/latest/api/t
         (GENERIC, 3, "HTTP error: cut off"),
         (CODED, 3, "the store answers AccessDenied"),
         (LACKING, 3, "the environment has no credentials for s3://: set AWS_ACCESS_KEY_ID"),
-        (
-            type("PermissionDeniedError", (Exception,), {})(SECRET),
-            1,
-            "the store refuses it: check the credentials",
-        ),
+        (DENIED, 1, "the store refuses it: check the credentials"),
         (RuntimeError(""), 3, "RuntimeError"),
     ],
 )
