@@ -35,7 +35,6 @@ from ckcv_ray.runs.run import (
     find_result,
     look,
     run_work,
-    score_constant,
 )
 from ckcv_ray.runs.scored import Scored, rank_entries
 from ckcv_ray.storage.files import locate, open_files
@@ -223,14 +222,14 @@ def _write_line(planned: Mapping[str, Any]) -> str:
 
 def _describe_try(scored: Scored, late: list[str], problem: Problem) -> tuple[dict[str, Any], list[str]]:
     """Return what a try has shown and what the run is expected to prove, as values and as lines."""
-    score, constant = scored.scores[0], score_constant(problem, scored.scores[0])
+    score, (constant, claims) = scored.scores[0], expect_run(scored, problem)
     ranked = rank_entries(scored, score)
     wrong, error = problem.task.target.word("wrong", "off on average"), make_error(problem)
     means = {entry.name: of.mean for entry, of in ranked[:MAX_TRIED]} | {"a constant": constant}
     shown = {name: f"{error.format_measured(mean / score.largest)} {wrong}" for name, mean in means.items()}
     shown |= dict.fromkeys(late, "has not finished a split")
     width, splits = max(map(len, shown)), pluralize(scored.computed.n_splits, "split")
-    best, claims, expected = ranked[0][0].name, expect_run(scored, problem), list[str]()
+    best, expected = ranked[0][0].name, list[str]()
     for claim in claims:
         of = "" if claim.label is None else f" of class {claim.label!r}"
         seen = f"if {claim.errors or 0:,} of {claim.rows or 0:,} held-out rows{of} are wrong"

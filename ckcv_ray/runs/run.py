@@ -15,7 +15,7 @@ import json
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing, suppress
+from contextlib import closing, nullcontext, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -29,7 +29,7 @@ from numpy.typing import ArrayLike
 from ckcv_ray.claims.certify import expect_claims
 from ckcv_ray.claims.quantity import Claim, HeldOutPredictions
 from ckcv_ray.core.draws import TRIED
-from ckcv_ray.core.measures import Outputs, Score
+from ckcv_ray.core.measures import Outputs
 from ckcv_ray.core.process import one_thread
 from ckcv_ray.core.resampling.base import take_splits
 from ckcv_ray.core.resampling.drawn import Subsampling
@@ -423,13 +423,13 @@ def find_result(work: Work) -> Result | None:
     return replace(result, execution=result.execution | {"test": tested})
 
 
-def compute(work: Work, execution: Execution, opened: Session | None = None) -> Result:
+def compute(job: Work, execution: Execution, opened: Session | None = None) -> Result:
     """Run a checked job whose folder holds no result; see ``run_work``.
 
     "auto" chooses the backend after a trial in this process.
     """
-    learner, timeout = work.problem.learner, execution.fit_timeout
-    if HERE in list_foreign(learner.by_label.values()):
+    problem, expected, timeout = job.problem, job.expected, execution.fit_timeout
+    if HERE in list_foreign(problem.learner.by_label.values()):
         alone = replace(execution, backend="serial", workers=None, address=None, fit_timeout=None)
         on_ray = opened is not None and opened.together > SERIAL.together
         if on_ray or execution not in (alone, replace(alone, backend="auto")):
@@ -438,31 +438,18 @@ def compute(work: Work, execution: Execution, opened: Session | None = None) -> 
             )
         warn_once(f"{UNIMPORTABLE}: all is fitted here, and a fit that crashes ends this process")
         execution = alone
-    if not work.problem.scores or work.problem.procedure.choose:  # else no model is kept
+    if not problem.scores or problem.procedure.choose:  # else no model is kept
         check = Problem.check_models
         seconds = MAX_CHECK_SECONDS if timeout is None else min(MAX_CHECK_SECONDS, START_SECONDS + timeout)
         with suppress(LostError):  # evaluations will meet the same failure
-            compute_apart(learner, timeout, check, work.problem, seconds=seconds)
-    if opened is not None:
-        return _run(work, opened)
-    if work.expected is None and execution.backend == "auto":
-        work = work._replace(expected=estimate(work.problem, fit_timeout=timeout))
-    seconds = work.expected.seconds if work.expected else 0.0
-    with session(execution, seconds, single=True) as opened:
-        return _run(work, opened)
-
-
-def _check_execution(execution: Execution | None) -> Execution:
-    expect("execution", execution, Execution | None, 'an Execution, such as Execution("serial")')
-    return execution or Execution()
-
-
-def _run(job: Work, opened: Session) -> Result:
-    problem, expected = job.problem, job.expected
-    inputs = expected.inputs if expected is not None else share(problem)
+            compute_apart(problem.learner, timeout, check, problem, seconds=seconds)
+    if opened is None and expected is None and execution.backend == "auto":
+        expected = estimate(problem, fit_timeout=timeout)
+    seconds = expected.seconds if expected else 0.0
     with (  # the backend comes first: if the data are too large for it, nothing is written
-        start_backend(opened.backend, inputs) as backend,
-        closing(opened.recorder(problem, job.folder)) as recorder,
+        session(execution, seconds, single=True) if opened is None else nullcontext(opened) as own,
+        start_backend(own.backend, share(problem) if expected is None else expected.inputs) as backend,
+        closing(own.recorder(problem, job.folder)) as recorder,
     ):
         recorder.open()
         if expected is not None:
@@ -471,11 +458,15 @@ def _run(job: Work, opened: Session) -> Result:
         work(backend, recorder, job.listen, job.stop)
         if not problem.scores and recorder.begin_again():  # rows are judged by what has been tried twice
             work(backend, recorder, job.listen, job.stop)
-        alone = problem.scores or job.folder is None
-        before = None if alone else find_before(problem, str(job.folder))
+        before = None if problem.scores or job.folder is None else find_before(problem, str(job.folder))
         result = finish(problem, backend, recorder, job.test, job.listen, job.stop, before)
         result = replace(result, execution=result.execution | {"folder": job.folder})
         return replace(result, records=recorder.records()) if job.keep else result
+
+
+def _check_execution(execution: Execution | None) -> Execution:
+    expect("execution", execution, Execution | None, 'an Execution, such as Execution("serial")')
+    return execution or Execution()
 
 
 def look(study: Study, problem: Problem, seconds: float, rows: int | None, stop: Stop) -> Work:
@@ -496,8 +487,23 @@ def look(study: Study, problem: Problem, seconds: float, rows: int | None, stop:
         RunError: no learner has finished a split.
         KeyboardInterrupt: it was stopped.
     """
-    began, task = monotonic(), take_rows(problem, rows)
-    tried = _make_tried(study, problem, task)
+    began, task = monotonic(), problem.task
+    if rows is not None and rows < task.n:  # a smaller sample is part of a larger one
+        order = problem.draws.at(*TRIED).make_generator().permutation(task.n_units)
+        units = np.searchsorted(np.bincount(task.row_units)[order].cumsum(), rows) + 1
+        task = task.without(task.units.rows(np.sort(order[max(units, MIN_ROWS) :])))
+    task = task.restored()
+    measures = (problem.score, BY_CLASS) if task.classes else (problem.score,)
+    seed, balance = study.seed % (MAX_SEED_OF_SCORES + 1), study.balance
+    procedure = Procedure(
+        study.learner, resampling=TRIED_SPLITS, measure=measures, seed=seed, balance=balance
+    )
+    if not task.schema.plain:
+        procedure = replace(procedure, encode=study.encode, fill=study.fill, rare=study.rare)
+    usual = Problem.of(
+        procedure, task
+    ).procedure  # learners are tried as by default, or at a few values named
+    tried = Problem.of(usual.with_learner(usual.learner.thinned(MAX_TRIED_VALUES)), task)
     inputs = share(tried)._replace(fit_timeout=seconds)
     warm_up(inputs)
     found, lost = _try_splits(inputs, began + seconds, stop)
@@ -514,29 +520,6 @@ def look(study: Study, problem: Problem, seconds: float, rows: int | None, stop:
     resampling = replace(TRIED_SPLITS, times=int(records["split"].max()) + 1)
     made = Problem.of(tried.procedure.replace(learner=",".join(kept), resampling=resampling), task)
     return Work(made, known=(Outcome(records, (), (), monotonic() - began, len(records)),))
-
-
-def take_rows(problem: Problem, rows: int | None) -> Task:
-    """Return a problem's learning rows: all, or about ``rows``; a smaller sample is part of a larger one."""
-    task = problem.task
-    if rows is not None and rows < task.n:
-        order = problem.draws.at(*TRIED).make_generator().permutation(task.n_units)
-        units = np.searchsorted(np.bincount(task.row_units)[order].cumsum(), rows) + 1
-        task = task.without(task.units.rows(np.sort(order[max(units, MIN_ROWS) :])))
-    return task.restored()
-
-
-def _make_tried(study: Study, problem: Problem, task: Task) -> Problem:
-    """Return the procedure that is tried: learners as by default, or at a few of the values named."""
-    measures = (problem.score, BY_CLASS) if task.classes else (problem.score,)
-    seed, balance = study.seed % (MAX_SEED_OF_SCORES + 1), study.balance
-    procedure = Procedure(
-        study.learner, resampling=TRIED_SPLITS, measure=measures, seed=seed, balance=balance
-    )
-    if not task.schema.plain:
-        procedure = replace(procedure, encode=study.encode, fill=study.fill, rare=study.rare)
-    usual = Problem.of(procedure, task).procedure
-    return Problem.of(usual.with_learner(usual.learner.thinned(MAX_TRIED_VALUES)), task)
 
 
 def _try_splits(inputs: Inputs, until: float, stop: Stop) -> tuple[list[Outcome], set[int]]:
@@ -571,18 +554,16 @@ def _try_splits(inputs: Inputs, until: float, stop: Stop) -> tuple[list[Outcome]
     return found, lost
 
 
-def score_constant(problem: Problem, score: Score) -> float:
-    """Return the mean loss of the best constant on the learning rows, as for a learner."""
-    y = problem.task.y
-    constants = (np.full(len(y), value) for value in HeldOutPredictions(problem, Models()).constants)
-    return min(score.of(y, Outputs(label=each.astype(np.int32), value=each)) for each in constants)
+def expect_run(scored: Scored, problem: Problem) -> tuple[float, list[Claim]]:
+    """Return the mean loss of the best constant on the learning rows, as for a learner, and expected claims.
 
-
-def expect_run(scored: Scored, problem: Problem) -> list[Claim]:
-    """Return what the run of a problem is expected to prove, if the best is wrong as often on its rows."""
-    best, figures = rank_entries(scored, scored.scores[0])[0]
+    These are what the run of the problem proves if the best learner is wrong as often on its rows.
+    """
+    y, score, (best, figures) = problem.task.y, scored.scores[0], rank_entries(scored, scored.scores[0])[0]
+    values = (np.full(len(y), value) for value in HeldOutPredictions(problem, Models()).constants)
+    constant = min(score.of(y, Outputs(label=each.astype(np.int32), value=each)) for each in values)
     if not problem.task.classes:
-        return expect_claims(problem, [figures.mean / scored.scores[0].largest])
+        return constant, expect_claims(problem, [figures.mean / score.largest])
     right, rows = np.split(best.totals[:, scored.problem.columns[BY_CLASS]][:, 1:].sum(axis=0), 2)
     shares = dict(zip(scored.task.classes, 1 - right / np.maximum(rows, 1), strict=True))
-    return expect_claims(problem, [shares.get(label, 1.0) for label in problem.task.classes])
+    return constant, expect_claims(problem, [shares.get(label, 1.0) for label in problem.task.classes])

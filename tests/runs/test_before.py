@@ -210,8 +210,8 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Time]:
     return make
 
 
-def look(study: Study = STUDY, task: Task = CLOUDS) -> Scored:
-    return cast(Scored, run_work(running.look(study, Problem.of(study, task), 30.0, None, never), SERIAL))
+def look(study: Study = STUDY, task: Task = CLOUDS, rows: int | None = None) -> Scored:
+    return cast(Scored, run_work(running.look(study, Problem.of(study, task), 30.0, rows, never), SERIAL))
 
 
 def list_values(result: Any) -> list[Any]:
@@ -258,11 +258,11 @@ def test_where_nothing_is_finished_it_says_so(n: int, cure: str, clock: Callable
         look(task=blobs(n))
 
 
-def test_fewer_rows_are_among_more() -> None:
-    problem = Problem.of(STUDY, CLOUDS)
-    taken = [{*map(tuple, running.take_rows(problem, rows).X)} for rows in (20, 40, None)]
+def test_fewer_rows_are_among_more(clock: Callable[..., Time]) -> None:
+    clock(1, 1, 1)
+    taken = [{*map(tuple, look(rows=rows).task.X)} for rows in (20, 40, None)]
     assert [len(rows) for rows in taken] == [20, 40, 60]
-    assert taken[0] < taken[1] < taken[2] == {*map(tuple, problem.task.X)}
+    assert taken[0] < taken[1] < taken[2] == {*map(tuple, Problem.of(STUDY, CLOUDS).task.X)}
 
 
 def test_what_is_expected_are_the_bounds_on_as_many_wrong_rows() -> None:
@@ -290,6 +290,6 @@ def test_numbers_are_compared_by_the_clipped_error(clock: Callable[..., Time]) -
     (score,), problem = found.scores, Problem.of(study, task)
     (best, figures), _ = rank_entries(found, score)
     assert (best.learner, score.name) == ("ridge", "clipped:2.0")
-    assert figures.mean < 0.1 < running.score_constant(problem, score) < 2
-    (claim,) = running.expect_run(found, problem)
+    constant, (claim,) = running.expect_run(found, problem)
+    assert figures.mean < 0.1 < constant < 2
     assert figures.mean / 2 < (claim.bound or 1.0) < 0.2
