@@ -24,7 +24,7 @@ from ckcv_ray.learners.sklearn.paths import EstimatorLearner
 from ckcv_ray.learners.svm.learner import GaussianSVM
 from ckcv_ray.records.record import Outcome, Records
 from ckcv_ray.runs.progress import watch_run
-from ckcv_ray.runs.result import Certified, bound_error
+from ckcv_ray.runs.result import Certified, find_error_claim
 from ckcv_ray.runs.run import Job, Work, check_job, compute, run_work
 from ckcv_ray.storage.files import locate
 from ckcv_ray.study.parts import MIN_HELD_OUT, Holdout, Paper
@@ -199,8 +199,8 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
     @property
     def error_bound_(self) -> float:
         """Upper bound on the error of what ``predict`` does; nan if none is proven."""
-        bound = bound_error(self._fitted.claims, Rule(self._rule))
-        return 1.0 if self._claims_nothing else nan if bound is None else bound
+        claim = find_error_claim(self._fitted.claims, Rule(self._rule))
+        return 1.0 if self._claims_nothing else nan if claim is None else claim.risk
 
     @property
     def cv_results_(self) -> dict[str, object]:

@@ -176,8 +176,7 @@ class Result:
     def __str__(self) -> str:
         return self.summary()
 
-    def __repr__(self) -> str:
-        return self.summary()
+    __repr__ = __str__
 
     def _repr_html_(self) -> str:
         """Return the result for a notebook: a card with a drawing of the bound, or the scores."""
@@ -372,10 +371,24 @@ class Certified(Result):
     def claim_for(self, rule: Rule) -> str:
         """Return one sentence that says what is proven for the predictions of a rule."""
         of, covering = rule.classifier(), [claim for claim in self.claims if claim.covers(rule)]
-        if (found := _find_error_claim(self.claims, rule)) is not None:
-            said = self._proven(rule, found)
+        c, by = self.certificate, f"by {of}{self.problem.certification.scope}"
+        if (found := find_error_claim(self.claims, rule)) is not None:
+            method = found.method
+            if not found.covers(rule):
+                method = f"{found.certification}, twice the bound for a member drawn independently"
+            what = self.task.units.word(
+                f"to be wrong at most {ceil_percent(found.risk)} of the time",
+                f"that of a new group's rows on average at most {ceil_percent(found.risk)} are wrong",
+            )
+            if c.numbers is not None:
+                clip = format_number(c.numbers["clip"])
+                of_group = self.task.units.word("", "on a new group's rows ")
+                counted = f"where an error above {clip} counts as {clip}"
+                what = f"to be off {of_group}by at most {found.limit} on average, {counted}"
+            sure = f"with probability {format_level(found.delta)} ({method})"
+            said = f"{by}: proven {what}, {sure}; {c.compare(found)}"
         elif covering:
-            said = f"by {of}{self.problem.certification.scope}"
+            said = by
         elif rule.name == "full":
             said = (
                 f"by {of}: nothing is proven of this model; the bound is of the one that did not see the "
@@ -440,24 +453,6 @@ class Certified(Result):
         first = self.certificate.first
         level = format_level(first.delta)
         return f"<Result {self.run_id}: {first.name} {first.says}, with probability {level}>"
-
-    def _proven(self, rule: Rule, claim: Claim) -> str:
-        """State what a claim, from ``_find_error_claim``, proves for the predictions of a rule."""
-        c, method = self.certificate, claim.method
-        if not claim.covers(rule):
-            method = f"{claim.certification}, twice the bound for a member drawn independently"
-        what = self.task.units.word(
-            f"to be wrong at most {ceil_percent(claim.risk)} of the time",
-            f"that of a new group's rows on average at most {ceil_percent(claim.risk)} are wrong",
-        )
-        if c.numbers is not None:
-            clip = format_number(c.numbers["clip"])
-            of_group = self.task.units.word("", "on a new group's rows ")
-            counted = f"where an error above {clip} counts as {clip}"
-            what = f"to be off {of_group}by at most {claim.limit} on average, {counted}"
-        sure = f"with probability {format_level(claim.delta)} ({method})"
-        of = f"{rule.classifier()}{self.problem.certification.scope}"
-        return f"by {of}: proven {what}, {sure}; {c.compare(claim)}"
 
 
 def tabulate_claimed(result: Certified) -> NDArray[np.int64] | None:
@@ -565,17 +560,12 @@ def _find_width(claims: Sequence[Claim], rule: Rule) -> Claim | None:
     return widths[max(widths)] if widths else None
 
 
-def bound_error(claims: Sequence[Claim], rule: Rule) -> float | None:
-    """Return the bound on the error of a rule, as ``claim_for`` says it, in [0, 1]; None without one.
+def find_error_claim(claims: Sequence[Claim], rule: Rule) -> Claim | None:
+    """Return the claim that bounds the error of a rule, by its ``risk``, as ``claim_for`` says it.
 
-    Of numbers it is the bound on the mean error as a share of the clip.
+    For a majority it may be twice the bound of a random member. Of numbers it is about the mean error as a
+    share of the clip.
     """
-    found = _find_error_claim(claims, rule)
-    return None if found is None else found.risk
-
-
-def _find_error_claim(claims: Sequence[Claim], rule: Rule) -> Claim | None:
-    """Return the claim that bounds the error of a rule; for a majority also twice that of a random member."""
     errors = [replace(claim, bound=min(1.0, claim.risk)) for claim in claims if claim.quantity.is_error]
     drawn = [claim for claim in errors if rule.name == "vote" and claim.classifier == "random"]
     twice = [replace(claim, bound=min(1.0, 2 * claim.risk)) for claim in drawn]

@@ -40,7 +40,7 @@ from ckcv_ray.errors import (
 )
 from ckcv_ray.runs.compare import caution_repeats, read_predicted
 from ckcv_ray.runs.finished import load_run
-from ckcv_ray.runs.result import Certified, bound_error
+from ckcv_ray.runs.result import Certified, find_error_claim
 from ckcv_ray.storage import pieces
 from ckcv_ray.storage.folder import CERTIFICATE, RunFolder
 from ckcv_ray.storage.pieces import STREAM, Header, LiveRow, Stream
@@ -351,13 +351,13 @@ def list_watched(result: Certified, rule: Rule, delta: float) -> tuple[Watched, 
     Raises:
         InputError: nothing is certified about the rule's error, on all rows or on a class.
     """
-    bound = bound_error(result.claims, rule)
+    proven = find_error_claim(result.claims, rule)
     labels = result.task.classes if result.task.units.independent else ()
     scope = result.problem.certification.scope
     of_error = delta / 2 if labels else delta  # the classes share the other half
     claims = [claim for claim in result.certificate.claims if claim.covers(rule)]
     error = next((claim for claim in claims if claim.quantity.is_error), None)
-    known = bound if bound is not None and 0 < bound < 1 else None
+    known = proven.risk if proven is not None and 0 < proven.risk < 1 else None
     watched = [Watched(None, known, _make_prior(result, error, None), of_error, scope)]
     for number, label in enumerate(labels):
         about = [claim for claim in claims if claim.quantity.by_class and claim.label == label]

@@ -29,7 +29,7 @@ from ckcv_ray.claims.rules import CutOff, orient_scores
 from ckcv_ray.core.bounds.binomial import bound_both_sides, clopper_pearson, find_fewest_rows
 from ckcv_ray.errors import ceil_percent
 from ckcv_ray.runs.export import export
-from ckcv_ray.runs.result import bound_error, mark_rows
+from ckcv_ray.runs.result import find_error_claim, mark_rows
 from ckcv_ray.study.problem import Problem
 
 D = 0.05 / 2  # of each of two that hold together
@@ -182,8 +182,8 @@ def test_a_run_answers_what_it_has_proven():
 
 def test_the_claim_about_the_error_is_not_taken_for_that_of_the_rows_answered():
     with_error, alone = (run(ANSWERING.replace(claim=claim), APART) for claim in ("refit", "answered_error"))
-    assert bound_error(with_error.claims, REFIT) == with_error.certificate.first.bound
-    assert bound_error(alone.claims, REFIT) is None
+    assert find_error_claim(with_error.claims, REFIT).risk == with_error.certificate.first.bound
+    assert find_error_claim(alone.claims, REFIT) is None
     assert alone.certificate.first.delta == 0.025
     assert alone.summary().startswith("Quote with CAUTION: error of the rows answered is at most 10.00 %")
 

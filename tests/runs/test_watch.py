@@ -16,7 +16,7 @@ from pyarrow import csv
 
 from ckcv_ray import InputError, Job, StoreError, Study, Task, load_run, verify, watch
 from ckcv_ray.core.bounds.betting import limit_at_all_times, make_prior
-from ckcv_ray.runs.result import bound_error, find_verdict
+from ckcv_ray.runs.result import find_error_claim, find_verdict
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.runs.watch import (
     ALARM,
@@ -138,7 +138,7 @@ def test_what_is_watched_is_the_claim_of_the_rule(runs: Runs, by: str) -> None:
     result = load_run(run)
     rule = result.rule(by)
     error, *of_class = list_watched(result, rule, 0.05)
-    assert error.bound == bound_error(result.claims, rule)
+    assert error.bound == find_error_claim(result.claims, rule).risk
     assert 10 < error.prior.a + error.prior.b - 2 < N  # rows of one estimate set, not of all of them
     assert all(quantity.bound is None for quantity in of_class)
     found = watch(run, rows(30, 0.1), by=by)
