@@ -22,7 +22,6 @@ from ckcv_ray.tables.columns import (
     read_numbers,
     refuse_gaps,
 )
-from ckcv_ray.tables.read import index_names
 from ckcv_ray.tables.roles import (
     ClassTarget,
     Target,
@@ -122,8 +121,7 @@ def read_predictions(
     if not table.num_rows:
         raise InputError("the table has no rows: there is nothing to judge")
     groups = find_groups(columns.group, table.column_names)
-    names_rows = {*groups, *index_names(table)}
-    salt = compute_salt(table, names_rows)
+    salt = compute_salt(table, groups)
     units, weighting = Units.read(table, groups), Weighting.read(table, columns.weight)
     if not units.independent and units.n_units < MIN_GROUPS:
         raise InputError(f"column {units.name!r} has one group: at least {MIN_GROUPS} are needed")
@@ -137,17 +135,17 @@ def read_predictions(
         cells = Cells.of(table, columns.score)
         score = read_numbers(cells, columns.score, "the score", ": name a column of numbers")
     strange += [label for label in others if label not in strange]
-    repeats = _count_repeats(table, names_rows, units, (columns.label, columns.prediction, columns.against))
+    repeats = _count_repeats(table, groups, units, (columns.label, columns.prediction, columns.against))
     return Predictions(task, columns, predicted, score, against, empty, tuple(strange), repeats)
 
 
-def _count_repeats(table: pa.Table, named: set[str], units: Units, labels: tuple[str | None, ...]) -> int:
+def _count_repeats(table: pa.Table, groups: Sequence[str], units: Units, labels: Sequence[str | None]) -> int:
     """Return how many rows equal another one (of another group) in all columns that do not number the rows.
 
     None is counted where rows are equal by chance, since all columns but those of ``labels`` have few values.
     """
     total, ways, n = np.zeros(table.num_rows, np.uint64), 1, table.num_rows
-    for name, hashes in hash_telling(table, named):
+    for name, hashes in hash_telling(table, groups):
         distinct = len(np.unique(hashes))
         if distinct < n or not is_name_of_groups(name):
             total += hashes

@@ -159,8 +159,8 @@ def compute_salt(columns: pa.Table, left_out: Collection[str | None]) -> str:
 
     Args:
         columns: columns as they were read, without copies.
-        left_out: names of columns that name groups or rows. Others that name or number the rows, by their
-            values, are left out as well.
+        left_out: names of columns that name groups or rows. The index of a pandas frame, and others that name
+            or number the rows, by their values, are left out as well.
     """
     total = np.zeros(columns.num_rows, np.uint64)
     for _, hashes in hash_telling(columns, left_out):
@@ -170,6 +170,7 @@ def compute_salt(columns: pa.Table, left_out: Collection[str | None]) -> str:
 
 def hash_telling(columns: pa.Table, left_out: Collection[str | None]) -> Iterator[tuple[str, Words]]:
     """Yield each column that does not name or number the rows, with the hashes of its cells, (rows,)."""
+    left_out = {*left_out, *index_names(columns)}
     for i, name in enumerate(columns.column_names):
         if name not in left_out:
             forms, values = read_cell_values(columns.column(i))
@@ -457,7 +458,7 @@ class Task:
         if self.provenance.drop_unlabelled:
             columns = columns.filter(pa.array(self.find_labelled(columns)))
         groups = find_groups(self.units.name, names)
-        return compute_salt(columns, {*groups, self.provenance.id, *index_names(columns)})
+        return compute_salt(columns, {*groups, self.provenance.id})
 
     def check(self, allow_singletons: bool = False) -> "Task":
         """Return the task, if it can be learned from.
@@ -701,7 +702,7 @@ def _from_table(
     weighting = Weighting.read(columns, roles.weight)
     provenance = Provenance(AS_IT_IS, roles.id, asked.drop_unlabelled, tuple(sorted(kept)))
     if salt is None:
-        salt = compute_salt(columns, {*groups, roles.id, *index_names(columns)})
+        salt = compute_salt(columns, {*groups, roles.id})
     numbering, words = tuple[str, ...](), list[GapWords]()
     question = "" if groups else ask_about_groups(columns, {target, roles.weight, roles.split_by})
     units = Units.read(columns, groups, question)

@@ -10,6 +10,8 @@ import acceptance
 import pytest
 from cases import BY_DAY, CASES
 
+MOST_OPTIONS = 63  # of a command
+
 
 @pytest.mark.parametrize("name", [name for name in CASES if name in BY_DAY])
 def test_by_day(name: str) -> None:
@@ -39,6 +41,10 @@ def test_options_and_public_names_are_what_they_were() -> None:
     environment = os.environ | {"PYTHONPATH": places}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
     assert list(acceptance.compare(kept["outside"], json.loads(done.stdout), True)) == []
+    options = [
+        [name for name in names if name.startswith("--")] for names in kept["outside"]["options"].values()
+    ]
+    assert max(map(len, options)) <= MOST_OPTIONS
 
 
 def test_any_change_is_described() -> None:

@@ -377,6 +377,8 @@ def test_a_frame_its_csv_and_its_parquet_agree(tmp_path: Path) -> None:
     frame.to_parquet(tmp_path / "t.parquet")
     salts = {read_task(tmp_path / name)[0].salt for name in ("t.CSV", "t.parquet")}
     assert salts == {Task.from_table(pa.Table.from_pandas(frame, preserve_index=False)).salt}
+    visits = pa.Table.from_pandas(frame.set_index(pd.Index(np.arange(20) // 2, name="visit")))
+    assert compute_salt(visits, ()) == compute_salt(visits.drop_columns("visit"), ())  # for every reader
 
 
 def test_arrays_and_npz_agree_and_a_sparse_matrix_and_its_svmlight_file(tmp_path: Path) -> None:
