@@ -284,7 +284,7 @@ def watch(
         lock = folder if stream is None else files.lock
         lock.acquire()
         try:
-            found = pieces.write_stream(files, name, found or pieces.begin_stream(header), live)
+            found = pieces.write_stream(files, name, header, found, live)
             if stream is None:  # the manifest then lists it
                 folder.list_stream()
         finally:

@@ -5,11 +5,11 @@ They include its environment: everything that may change the bits of a result.
 
 import os
 import platform
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import Any, NotRequired
+from typing import NotRequired
 
 import numpy as np
 import scipy
@@ -123,12 +123,6 @@ def find_changes(recorded: Mapping[str, str], here: Mapping[str, str]) -> list[s
     return [f"{name} was {recorded.get(name)}, here it is {here.get(name)}" for name in names]
 
 
-def _blas(show_config: Callable[..., Any]) -> str:
-    """Return the BLAS a package was built with; other libraries loaded by now do not matter."""
-    blas = show_config(mode="dicts")["Build Dependencies"]["blas"]
-    return f"{blas.get('name')} {blas.get('version')}"
-
-
 def read_environment(learner: Learner) -> dict[str, str]:
     """Return by name what may change bits: processor, operating system, versions, BLAS, the learner's state.
 
@@ -153,12 +147,14 @@ def _common() -> dict[str, str]:
     for name in PACKAGES:
         with suppress(PackageNotFoundError):
             packages[f"packages.{name}"] = version(name)
+    # the BLAS that each was built with; other libraries loaded by now do not matter
+    configs = {"blas.numpy": np.show_config(mode="dicts"), "blas.scipy": scipy.show_config(mode="dicts")}
+    blas = {name: config["Build Dependencies"]["blas"] for name, config in configs.items()}
     return {
         "processor": processor,
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
         **packages,
-        "blas.numpy": _blas(np.show_config),
-        "blas.scipy": _blas(scipy.show_config),
+        **{name: f"{used.get('name')} {used.get('version')}" for name, used in blas.items()},
         **{f"variables.{name}": os.environ[name] for name in VARIABLES if name in os.environ},
     }

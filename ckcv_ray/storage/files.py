@@ -95,8 +95,9 @@ class LocalFiles:
         "log/part-" lists files of the folder log, and "" those of the root.
         """
         folder = self._locate(prefix[: prefix.rfind("/") + 1])
-        found = (file.relative_to(self.root).as_posix() for file in folder.glob("*") if is_regular(file))
-        return sorted(name for name in found if name.startswith(prefix))
+        found = (file for file in folder.glob("*") if file.is_file() and not file.is_symlink())
+        names = (file.relative_to(self.root).as_posix() for file in found)
+        return sorted(name for name in names if name.startswith(prefix))
 
     def walk(self, regular: bool = True) -> Iterator[str]:
         """Yield the names of regular files at any depth, in no order; no link is followed.
@@ -104,10 +105,9 @@ class LocalFiles:
         Args:
             regular: False for everything except folders, including pipes and broken links.
         """
-        found = (
-            file for file in self.root.rglob("*") if (is_regular(file) if regular else not file.is_dir())
-        )
-        return (file.relative_to(self.root).as_posix() for file in found)
+        for file in self.root.rglob("*"):
+            if (file.is_file() and not file.is_symlink()) if regular else not file.is_dir():
+                yield file.relative_to(self.root).as_posix()
 
     def read(self, name: str, most: int) -> bytes:
         """Read a regular file of at most ``most`` bytes.
@@ -388,7 +388,8 @@ class Stamp:
             InputError: the store ignores conditions, or may not be written.
         """
         self._content = token_hex(16).encode()
-        self._write()
+        self.bucket.put(LOCK, self._content)
+        self._stamped = monotonic()
         if self.bucket.create(LOCK, self._content):
             self.bucket.delete(LOCK)
             raise InputError(
@@ -401,7 +402,8 @@ class Stamp:
     def check_held(self) -> None:
         """Write the stamp again if it is old."""
         if self.held and monotonic() - self._stamped > RENEWED_AFTER:
-            self._write()
+            self.bucket.put(LOCK, self._content)
+            self._stamped = monotonic()
 
     def release(self) -> None:
         """Delete the stamp: this writer has ended."""
@@ -409,10 +411,6 @@ class Stamp:
             self.held = False
             with suppress(UnreachableError):
                 self.bucket.delete(LOCK)
-
-    def _write(self) -> None:
-        self.bucket.put(LOCK, self._content)
-        self._stamped = monotonic()
 
     def _find_age(self) -> float | None:
         try:
@@ -483,11 +481,6 @@ def sync_folder(folder: Path) -> None:
     except OSError as error:
         if error.errno not in {EINVAL, ENOTSUP, EACCES}:  # from file systems that cannot fsync a folder
             raise
-
-
-def is_regular(file: Path) -> bool:
-    """Return whether a path is that of a regular file, not a link."""
-    return file.is_file() and not file.is_symlink()
 
 
 @contextmanager

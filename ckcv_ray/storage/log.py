@@ -65,7 +65,26 @@ class Log:
 
     def append(self, records: Records, failures: list[Failure]) -> None:
         """Append records and failures as a new part, or as several if they are many."""
-        rows = pa.concat_tables([self._make_record_table(records), self._make_failure_table(failures)])
+        columns = {name: pa.array(records[name]) for name in (*POSITIONS, "n_iter")}
+        columns |= {f"total_{i}": pa.array(records["totals"][:, i]) for i in range(self.n_totals)}
+        columns |= {
+            "stage": pa.array(np.array(STAGES)[records["estimate"].astype(int)]),
+            "status": pa.array(np.array(STATUS_NAMES)[records["status"]]),
+            "traceback": pa.nulls(len(records), pa.string()),
+        }
+        good = pa.table(columns).select(self.schema.names).cast(self.schema)
+        lost = [
+            {
+                "stage": STAGES[failure.estimate],
+                **{name: getattr(failure, name) for name in POSITIONS[:3]},
+                "step": step,
+                "status": FAILED_STATUS,
+                "traceback": failure.traceback,
+            }
+            for failure in failures
+            for step in range(failure.first, failure.stop)
+        ]
+        rows = pa.concat_tables([good, pa.Table.from_pylist(lost, schema=self.schema)])
         for first in range(0, len(rows), self._most_rows):
             content = make_table(rows.slice(first, self._most_rows), self.problem.run_id)
             part = name_part(hashlib.sha256(content).hexdigest())
@@ -132,31 +151,12 @@ class Log:
             self._check_totals(records)
         elif np.isinf(records["totals"]).any():
             raise ValueError("a score is infinite")
-        return records, _failures(lost)
-
-    def _make_record_table(self, records: Records) -> pa.Table:
-        plain = {name: pa.array(records[name]) for name in (*POSITIONS, "n_iter")}
-        totals = {f"total_{i}": pa.array(records["totals"][:, i]) for i in range(self.n_totals)}
-        texts = {
-            "stage": pa.array(np.array(STAGES)[records["estimate"].astype(int)]),
-            "status": pa.array(np.array(STATUS_NAMES)[records["status"]]),
-            "traceback": pa.nulls(len(records), pa.string()),
-        }
-        return pa.table(plain | totals | texts).select(self.schema.names).cast(self.schema)
-
-    def _make_failure_table(self, failures: list[Failure]) -> pa.Table:
-        rows = [
-            {
-                "stage": STAGES[failure.estimate],
-                **{name: getattr(failure, name) for name in POSITIONS[:3]},
-                "step": step,
-                "status": FAILED_STATUS,
-                "traceback": failure.traceback,
-            }
-            for failure in failures
-            for step in range(failure.first, failure.stop)
-        ]
-        return pa.Table.from_pylist(rows, schema=self.schema)
+        steps_of: dict[tuple[Any, ...], list[int]] = {}  # rows that differ only in the step are one failure
+        for row in lost.to_pylist():
+            key = (row["stage"] == STAGES[True], *(row[name] for name in POSITIONS[:3]), row["traceback"])
+            steps_of.setdefault(key, []).append(row["step"])
+        failures = [Failure(*key[:4], min(steps), max(steps) + 1, key[4]) for key, steps in steps_of.items()]
+        return records, failures
 
     def _check_positions(self, rows: pa.Table) -> None:
         for name, known in (("stage", STAGES), ("status", (*STATUS_NAMES, FAILED_STATUS))):
@@ -197,18 +197,6 @@ class Log:
 def name_part(digest: str) -> str:
     """Return the name of the part with this SHA-256."""
     return f"{LOG}part-{digest}.parquet"
-
-
-def _failures(lost: pa.Table) -> list[Failure]:
-    """Return the failures in some rows; rows that differ only in the step are one failure."""
-    steps_of: dict[tuple[Any, ...], list[int]] = {}
-    for row in lost.to_pylist():
-        key = (row["stage"] == STAGES[1], *(row[name] for name in POSITIONS[:3]), row["traceback"])
-        steps_of.setdefault(key, []).append(row["step"])
-    return [
-        Failure(estimate, size, split, path, min(steps), max(steps) + 1, traceback)
-        for (estimate, size, split, path, traceback), steps in steps_of.items()
-    ]
 
 
 def _check_filled(rows: pa.Table, *names: str) -> None:

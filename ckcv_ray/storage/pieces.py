@@ -24,7 +24,7 @@ can write anything in it.
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -161,38 +161,48 @@ def read_stream(files: Files, name: str) -> Stream | None:
         return _parse_stream(content, len(pieces))
 
 
-@lru_cache(
-    maxsize=1
-)  # a stream can be long, and is asked for in several places; its files are read each time
+# a stream can be long, and is asked for in several places; its files are read each time
+@lru_cache(maxsize=1)
 def _parse_stream(content: bytes, n_pieces: int) -> Stream:
-    first, *later = list(_open_lines(content.decode().split("\n"))) or [("", {})]
-    header = read_as(Header, first[1])
-    check_count("rows", len(later), MAX_STREAM_ROWS)
-    rows = read_as(tuple[LiveRow, ...], [values for _, values in later])
+    *lines, last = content.decode().split("\n")
+    if last or not lines:
+        raise ValueError("its last line is not complete")
+    head, objects = "", list[dict[str, Any]]()
+    for number, line in enumerate(lines, start=1):
+        values = json.loads(line)
+        digest = values.pop(SEAL, "") if isinstance(values, dict) else ""
+        sealed, expected = _seal(values, head)
+        if digest != expected or sealed != f"{line}\n".encode():
+            raise ValueError(f"it was edited: line {number} does not continue the chain of digests")
+        head = expected
+        objects.append(values)
+    header = read_as(Header, objects[0])
+    check_count("rows", len(objects) - 1, MAX_STREAM_ROWS)
+    rows = read_as(tuple[LiveRow, ...], objects[1:])
     _check_rows(rows)
-    return Stream(header, rows, later[-1][0] if later else first[0], content, n_pieces)
+    return Stream(header, rows, head, content, n_pieces)
 
 
-def begin_stream(header: Header) -> Stream:
-    """Return a stream without rows."""
-    line, head = _seal(header.to_json(), "")
-    return Stream(header, (), head, line, 0)
-
-
-def write_stream(files: Files, name: str, stream: Stream, rows: Sequence[LiveRow]) -> Stream:
+def write_stream(
+    files: Files, name: str, header: Header, stream: Stream | None, rows: Sequence[LiveRow]
+) -> Stream:
     """Append rows to a stream, in a separate file, and return it.
 
     Args:
         files: the files of the folder.
         name: name of the first file.
-        stream: the stream as it was read, or as it begins.
+        header: what a new stream watches.
+        stream: the stream as it was read; None to begin one.
         rows: the rows of one more batch.
 
     Raises:
         StoreError: another writer has appended rows since it was read.
         InputError: there are too many rows, or one, or its group, was appended before.
     """
-    if not rows and stream.pieces:
+    if stream is None:
+        line, head = _seal(header.to_json(), "")
+        stream = Stream(header, (), head, line, 0)
+    elif not rows:
         return stream
     try:
         every_row = *stream.rows, *read_as(tuple[LiveRow, ...], [row.to_json() for row in rows])
@@ -224,21 +234,6 @@ def _seal(values: Mapping[str, Any], before: str) -> tuple[bytes, str]:
     content = json.dumps(values, ensure_ascii=True, allow_nan=False)
     digest = hashlib.sha256(f"{before}{content}".encode()).hexdigest()
     return f'{content[:-1]}, "{SEAL}": "{digest}"}}\n'.encode(), digest
-
-
-def _open_lines(lines: Sequence[str]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the digest and the object of every line, each as ``_seal`` writes it after the one before it."""
-    if lines[-1] or len(lines) < 2:
-        raise ValueError("its last line is not complete")
-    before = ""
-    for number, line in enumerate(lines[:-1], start=1):
-        values = json.loads(line)
-        digest = values.pop(SEAL, "") if isinstance(values, dict) else ""
-        sealed, expected = _seal(values, before)
-        if digest != expected or sealed != f"{line}\n".encode():
-            raise ValueError(f"it was edited: line {number} does not continue the chain of digests")
-        before = expected
-        yield expected, values
 
 
 def _check_rows(rows: Sequence[LiveRow]) -> None:
@@ -280,23 +275,19 @@ class Use(Stored):
     delta: Probability
     date: Moment
 
-    def has_table(self, earlier: "Use") -> bool:
-        """Return whether an earlier use is of the same table."""
-        return not set(self.tables).isdisjoint(earlier.tables)
-
     def shares_rows(self, earlier: "Use") -> bool:
         """Return whether an earlier use has some of the same rows."""
         learned, before = _read_digests(self.learned), _read_digests(earlier.learned)
         few = MAX_TWINS * min(len(learned), len(before))
         return (
-            self.has_table(earlier)
+            not set(self.tables).isdisjoint(earlier.tables)
             or bool(np.isin(_read_digests(self.rows), _read_digests(earlier.rows)).any())
             or int(np.isin(learned, before).sum()) > few
         )
 
     def repeats(self, earlier: "Use") -> bool:
         """Return whether an earlier use is the same: the same question and predictions on the same table."""
-        return self.answer == earlier.answer and self.has_table(earlier)
+        return self.answer == earlier.answer and not set(self.tables).isdisjoint(earlier.tables)
 
 
 def make_use(

@@ -42,7 +42,6 @@ from ckcv_ray.storage.pieces import (
     Header,
     LiveRow,
     append_use,
-    begin_stream,
     make_use,
     read_stream,
     read_uses,
@@ -194,15 +193,14 @@ def test_of_two_studies_that_begin_at_once_one_is_refused(memory: Any, other: Pr
 def test_a_second_creator_of_a_batch_or_a_use_is_refused(files: Files) -> None:
     header = Header(2, "0" * 12, "0" * 64, "auto", 0.05)
     batches = [[LiveRow(name, 1, 1, "", 0)] for name in "ab"]
-    empty = begin_stream(header)
-    first = write_stream(files, STREAM, empty, batches[0])
+    first = write_stream(files, STREAM, header, None, batches[0])
     again = LiveRow("c", 1, 0, "", 1)
-    second = write_stream(files, STREAM, first, [again])
+    second = write_stream(files, STREAM, header, first, [again])
     assert read_stream(files, STREAM) == second
     assert [row.id for row in second.rows] == ["a", "c"]
-    for known, rows in ((empty, batches[1]), (first, [replace(again, id="d")])):
+    for known, rows in ((None, batches[1]), (first, [replace(again, id="d")])):
         with pytest.raises(StoreError, match="was just written by somebody else"):
-            write_stream(files, STREAM, known, rows)
+            write_stream(files, STREAM, header, known, rows)
     assert read_stream(files, STREAM) == second
     nothing = np.empty(0, np.uint64)
     uses = [make_use(["0" * 64], nothing, nothing, f"{i:064x}", "a", 3, 0.05) for i in range(3)]
