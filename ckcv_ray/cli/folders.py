@@ -33,7 +33,7 @@ from ckcv_ray.runs.scored import Scored, rank_entries
 from ckcv_ray.runs.verify import SECONDS
 from ckcv_ray.runs.verify import verify as verify_folder
 from ckcv_ray.runs.watch import find_alarm
-from ckcv_ray.storage.files import find_run_folders
+from ckcv_ray.storage.files import STUDY, find_run_folders
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.study.study import Execution
 from ckcv_ray.tables.read import Reading
@@ -49,7 +49,7 @@ def status(
         ckcv status runs/patients
     """
     run_folder = RunFolder(folder)
-    if run_folder.starting:
+    if run_folder.files.lock.busy and not run_folder.files.exists(STUDY):
         return show({"state": "starting"}, "a run is starting: nothing has been computed yet", as_json)
     run_folder.require()
     if run_folder.finished:

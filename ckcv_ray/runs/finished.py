@@ -5,6 +5,7 @@ This module also tells whether a folder holds a study's result, and replays its 
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from math import inf
@@ -26,7 +27,7 @@ from ckcv_ray.engine.loop import Backend, Stop, work
 from ckcv_ray.engine.queue import FullQueue, Listener, Progress, Queue
 from ckcv_ray.engine.race import RaceQueue, describe_failures
 from ckcv_ray.engine.recorder import Conclusion, Recorder, make_queue
-from ckcv_ray.errors import RunError, StoreError, pluralize
+from ckcv_ray.errors import CKCVError, RunError, StoreError, pluralize
 from ckcv_ray.learners.ensemble import Ensemble, Models
 from ckcv_ray.records.judged import (
     HELD_OUT,
@@ -41,7 +42,7 @@ from ckcv_ray.runs.result import Certified, Result
 from ckcv_ray.runs.scored import Scored, add_row_values, find_kept, summarize_scores, tabulate_settings
 from ckcv_ray.storage import models
 from ckcv_ray.storage.execution import Before, MeasuredRates, Tested
-from ckcv_ray.storage.files import guard_reading, make_table, read_json, read_table, to_json
+from ckcv_ray.storage.files import LOCK, guard_reading, make_table, read_json, read_table, to_json
 from ckcv_ray.storage.folder import (
     CERTIFICATE,
     SCORES,
@@ -330,7 +331,10 @@ def is_finished(problem: Problem, folder: RunFolder) -> bool:
     """
     there, lacking = folder.holds(problem), folder.falls_short(problem)
     if there and folder.finished and not lacking and not folder.list_differing():
-        folder.remove_left_lock()  # left by a process killed after writing the result
+        if folder.files.exists(LOCK) and not folder.files.lock.busy:  # its process was killed at the end
+            with suppress(CKCVError):  # nothing depends on this: the result is complete without it
+                folder.acquire()
+                folder.release()
         return True
     folder.files.check_writable()
     folder.check_room(problem)

@@ -374,7 +374,8 @@ class _Remake:
         for name, made in files.items():
             with self.result.note_errors():
                 found += _compare_file(self.folder, name, made)
-        strays = [name for name in models.pickles_in(self.folder.files) if name not in files]
+        there = self.folder.files.list(models.ENSEMBLE)
+        strays = [name for name in there if name.endswith(".pkl") and name not in files]
         found += [f"{name} is not the pickle of any model in models.parquet" for name in strays]
         self.result.differences += cut_list(found, MORE)
 

@@ -36,8 +36,8 @@ import pyarrow as pa
 
 from ckcv_ray import errors
 from ckcv_ray.core.resampling.base import Splits
-from ckcv_ray.errors import CKCVError, InputError, StoreError, convert_errors, cut, plain
-from ckcv_ray.learners.ensemble import Models
+from ckcv_ray.errors import InputError, StoreError, convert_errors, cut, plain
+from ckcv_ray.learners.ensemble import Models, to_pickles
 from ckcv_ray.records import candidates, judged
 from ckcv_ray.storage import log, models
 from ckcv_ray.storage.execution import read_metadata
@@ -87,7 +87,7 @@ RESULTS = (CANDIDATES, *models.TABLES, judged.JUDGED_ROWS)  # besides the pickle
 OPTIONAL_ROLES = ("group", "weight", "split_by")  # roles of columns that are not learned from
 QUESTION = "question"  # about a column that looks like groups, which itself may not be stored
 LONGEST_QUESTION = 600  # characters: a folder may be a stranger's
-TEMPORARY = re.compile(r"\.[\w-]+\.(json|jsonl|parquet|pkl|html)-\w+\.tmp")
+TEMPORARY = re.compile(r"(?s:.*/)?\.[\w-]+\.(json|jsonl|parquet|pkl|html)-\w+\.tmp")
 HOLDS = {  # what a folder holds, by the kind of study
     Study.kind: "a study of ckcv run",
     Procedure.kind: "the scores of a procedure, from ckcv evaluate",
@@ -178,7 +178,7 @@ class RunFolder:
             StoreError: there is something else, a damaged run, or a run that this version cannot read.
         """
         if not self.files.exists(STUDY):
-            files = (name for name in self.files.walk(regular=False) if not _is_temporary(name))
+            files = (name for name in self.files.walk(regular=False) if not TEMPORARY.fullmatch(name))
             if any(name.rpartition("/")[2] != LOCK for name in files):  # a killed run leaves that
                 raise StoreError(
                     f"{str(self)!r} has no {STUDY}: it is not a run folder, or a damaged one, which running "
@@ -237,24 +237,13 @@ class RunFolder:
             StoreError: there is no run, or the data are not those of the run.
         """
         identity = identity or self.require()
-        study, task = identity.study, self._task(identity)
-        if isinstance(study.resampling, Splits):
-            given = read_splits(self.files, study.resampling, identity.run_id, task.n)
-            study = replace(study, resampling=given)
-        damaged = f"{self.files.path(STUDY)} is damaged"  # or missing, during a repair
-        with convert_errors(StoreError, damaged):
-            problem = Problem.of(study, task)
-            if problem.run_id != identity.run_id:
-                raise ValueError("its study is not in the canonical form for its data")
-        return problem
-
-    def _task(self, identity: Identity) -> Task:
+        study = identity.study
         columns = read_table(self.files, DATA, identity.run_id, None, values=MAX_VALUES)
         with guard_reading(self.files, DATA):
             named = {key.decode(): name.decode() for key, name in (columns.schema.metadata or {}).items()}
             schema = Schema.from_json(json.loads(named["columns"])) if "columns" in named else None
             optional = {role: named.get(role) for role in OPTIONAL_ROLES}
-            apart, study = {named["target"], *optional.values()}, identity.study
+            apart = {named["target"], *optional.values()}
             features = [name for name in columns.column_names if name not in apart]
             optional["split_by"] = study.column  # it may be learned from
             roles = Roles(named["target"], features, numbers=study.predicts_numbers, **optional)
@@ -266,17 +255,20 @@ class RunFolder:
                 digest = identify_data(task, divide(study, task)[1])
             if identity.data_digest != digest:
                 raise StoreError(f"{self.files.path(DATA)} is not the data of this run: its digest differs")
-        return task
+        if isinstance(study.resampling, Splits):
+            given = read_splits(self.files, study.resampling, identity.run_id, task.n)
+            study = replace(study, resampling=given)
+        damaged = f"{self.files.path(STUDY)} is damaged"  # or missing, during a repair
+        with convert_errors(StoreError, damaged):
+            problem = Problem.of(study, task)
+            if problem.run_id != identity.run_id:
+                raise ValueError("its study is not in the canonical form for its data")
+        return problem
 
     @property
     def finished(self) -> bool:
         """Whether the run is finished."""
         return self.files.exists(MANIFEST)
-
-    @property
-    def starting(self) -> bool:
-        """Whether the folder is locked by a run that has not yet written its study."""
-        return self.files.lock.busy and not self.files.exists(STUDY)
 
     def reopen(self) -> None:
         """Turn a finished run into an unfinished one that accepts records; no effect if it is unfinished."""
@@ -292,7 +284,8 @@ class RunFolder:
         try:
             identity = self.identity()
         except StoreError as error:
-            for name in (name for name in self._run_files() if name.endswith(".parquet")):
+            names = (name for folder in ("", *FOLDERS) for name in self.files.list(folder))
+            for name in (name for name in names if name.endswith(".parquet")):
                 with suppress(StoreError):
                     if belongs(read_footer(self.files, name).metadata or {}, problem.run_id):
                         return True
@@ -340,7 +333,8 @@ class RunFolder:
             if isinstance(self.files, LocalFiles):
                 for folder in FOLDERS:
                     make_folder(self.files.path(folder))
-            for name in filter(_is_temporary, self._run_files()):  # left by a killed process
+            names = (name for folder in ("", *FOLDERS) for name in self.files.list(folder))
+            for name in filter(TEMPORARY.fullmatch, names):  # left by a killed process
                 if isinstance(self.files, LocalFiles):
                     self.files.path(name).unlink()
                 else:
@@ -355,17 +349,6 @@ class RunFolder:
     def release(self) -> None:
         """Unlock the folder and remove the lock file."""
         self.files.lock.release()
-
-    def remove_left_lock(self) -> None:
-        """Remove the lock file, and temporary files, left by a killed process.
-
-        No effect if a process still holds the lock, or if the folder cannot be written.
-        """
-        if not self.files.exists(LOCK) or self.files.lock.busy:
-            return
-        with suppress(CKCVError):  # nothing depends on this: the result is complete without it
-            self.acquire()
-            self.release()
 
     def begin(self, problem: Problem, again: bool = False) -> None:
         """Write the data and the study.
@@ -408,7 +391,10 @@ class RunFolder:
             create_file(self.files, name, content, "was just written by another run: choose another --out")
 
     def write_end(self, execution: Mapping[str, object], results: Mapping[str, bytes]) -> None:
-        """Write the results, removing earlier ones; the metadata and the manifest come last.
+        """Write the results, removing earlier ones; then the metadata, and last the manifest of all files.
+
+        On an object store another run may finish at the same time. All that it writes is the same except its
+        metadata; if these are then not this run's, they are written again, with the manifest that lists them.
 
         Args:
             execution: the metadata of the run.
@@ -417,28 +403,21 @@ class RunFolder:
         for name in [*self.files.list(), *self.files.list(models.ENSEMBLE)]:
             if name not in results and (name in RESULTS or name.startswith(models.ENSEMBLE)):
                 self.files.delete(name)
-        self.write_manifest(execution, results)
-
-    def write_manifest(self, execution: Mapping[str, object], contents: Mapping[str, bytes]) -> None:
-        """Write files, the metadata of the run, and last the manifest of all files.
-
-        On an object store another run may finish at the same time. All that it writes is the same except its
-        metadata; if these are then not this run's, they are written again, with the manifest that lists them.
-        """
         described = to_json(execution)
-        known = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
+        known = {name: hashlib.sha256(content).hexdigest() for name, content in results.items()}
         known[EXECUTION] = hashlib.sha256(described).hexdigest()
         digests = known | self.hash_files([name for name in self.names() if name not in known])
-        write_all(self.files, contents)
+        write_all(self.files, results)
         while True:
             self.files.write(EXECUTION, described)
-            self._write_manifest(digests)
+            self.files.write(MANIFEST, to_json(dict(sorted(digests.items()))))
             if self.sha256(EXECUTION) == known[EXECUTION]:
                 return
 
     def list_stream(self) -> None:
         """Add the files of the stream to the manifest of a finished run."""
-        self._write_manifest(self.manifest() | self.hash_files(list_pieces(self.files, STREAM)))
+        digests = self.manifest() | self.hash_files(list_pieces(self.files, STREAM))
+        self.files.write(MANIFEST, to_json(dict(sorted(digests.items()))))
 
     def check_stream(self) -> None:
         """Check that the stream of this folder has the files that the manifest lists, or has grown since.
@@ -568,7 +547,7 @@ class RunFolder:
         What a run could not have written, such as a pipe, is left out.
         """
         names = (name for name in self.files.walk() if name not in (MANIFEST, LOCK))
-        return sorted(name for name in names if not (LATER.fullmatch(name) or _is_temporary(name)))
+        return sorted(name for name in names if not (LATER.fullmatch(name) or TEMPORARY.fullmatch(name)))
 
     def hash_files(self, names: Iterable[str]) -> dict[str, str]:
         """Return the SHA-256 of files of the folder; "" for one that cannot be read."""
@@ -587,18 +566,16 @@ class RunFolder:
         with guard_reading(self.files, name), self.files.open(name) as stream:
             return hashlib.file_digest(cast(Any, stream), "sha256").hexdigest()
 
-    def _write_manifest(self, digests: Mapping[str, str]) -> None:
-        self.files.write(MANIFEST, to_json(dict(sorted(digests.items()))))
-
-    def _run_files(self) -> list[str]:
-        return [name for folder in ("", *FOLDERS) for name in self.files.list(folder)]
-
 
 def make_results(
     problem: Problem, table: pa.Table, fitted: Models, judged_rows: pa.Table | None = None
 ) -> dict[str, bytes]:
     """Return the files of candidates, models and judged rows, by name."""
-    files = {CANDIDATES: make_table(table, problem.run_id), **models.make_models(problem, fitted)}
+    files = {CANDIDATES: make_table(table, problem.run_id)}
+    every = zip(models.TABLES, (fitted.best, fitted.refit, fitted.full, fitted.references), strict=True)
+    files |= {name: models.make_model_table(problem, one) for name, one in every if one is not None}
+    pickles = to_pickles(fitted.best, problem.learner, problem.task)
+    files |= {f"{models.ENSEMBLE}{name}": content for name, content in pickles.items()}
     if judged_rows is not None:
         names = {"labels": json.dumps(problem.task.classes)}
         files[judged.JUDGED_ROWS] = make_table(judged_rows, problem.run_id, names)
@@ -642,7 +619,3 @@ def read_splits(files: Files, resampling: Splits, run_id: str, n: int) -> Splits
 def hash_results(results: Mapping[str, bytes]) -> dict[str, str]:
     """Return the SHA-256 of the files from ``make_results`` that a certificate names: not of the pickles."""
     return {name: hashlib.sha256(results[name]).hexdigest() for name in RESULTS if name in results}
-
-
-def _is_temporary(name: str) -> bool:
-    return TEMPORARY.fullmatch(name.rpartition("/")[2]) is not None

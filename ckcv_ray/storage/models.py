@@ -28,14 +28,6 @@ NUMBERS = 4  # per model, class, and row or column: no learner here has more
 ROOM_BYTES = 1 << 16  # a pickle may exceed what this version writes by this much
 
 
-def make_models(problem: Problem, models: Models) -> dict[str, bytes]:
-    """Return the files of the models, by name."""
-    every = zip(TABLES, (models.best, models.refit, models.full, models.references), strict=True)
-    tables = {name: make_model_table(problem, one) for name, one in every if one is not None}
-    pickles = ensembles.to_pickles(models.best, problem.learner, problem.task)
-    return {**tables, **{f"{ENSEMBLE}{name}": content for name, content in pickles.items()}}
-
-
 def make_model_table(problem: Problem, ensemble: Ensemble) -> bytes:
     """Return the file of an ensemble."""
     task = problem.task
@@ -76,11 +68,6 @@ def read_models(files: Files, problem: Problem, k: int) -> Models:
         references = _read_table(files, REFERENCES, problem.task, problem, None, there)
         models = replace(models, references=references)
     return models
-
-
-def pickles_in(files: Files) -> list[str]:
-    """Return the names of the pickles in the folder."""
-    return [name for name in files.list(ENSEMBLE) if name.endswith(".pkl")]
 
 
 def read_pickles(files: Files, problem: Problem, ensemble: Ensemble, digests: dict[str, str]) -> Ensemble:

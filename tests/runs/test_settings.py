@@ -127,7 +127,7 @@ def test_a_model_at_another_setting_is_not_taken_for_the_chosen_one(tmp_path: Pa
     out = tmp_path / "scores"
     one, chosen = score(param={"C": [0.001]}), score(out=out, param={"C": [0.001, 10.0]})
     folder = RunFolder(out)
-    folder.write_manifest(folder.execution(), {FULL: make_model_table(chosen.problem, one.models.full)})
+    folder.write_end(folder.execution(), {FULL: make_model_table(chosen.problem, one.models.full)})
     with pytest.raises(StoreError, match="another setting"):
         load_scores(out)
     assert verify(out).differences

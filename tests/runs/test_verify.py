@@ -165,7 +165,7 @@ def plant_in_full(out: Path) -> None:
     problem = folder.problem()
     ensemble = read_full(folder.files, problem, problem.learner.space.setting(0, 0))
     forged = make_model_table(problem, of_single(ensemble, plant))
-    folder.write_manifest(folder.execution(), {FULL: forged})
+    folder.write_end(folder.execution(), {FULL: forged})
 
 
 def nudge(problem: Any, models: Models) -> Models:
