@@ -7,7 +7,7 @@ study and the number of rows and sum to at most 1 over all candidates, so the av
 delta * pi(t) holds for whichever candidate was selected, and however its splits depend on each other.
 
 ``holdout``: nothing has used the held-out rows; each quantity proves its own claims. delta is shared equally
-(``Certification.n_shares``). For subgroups named beforehand, the error and the recalls are claimed: their
+(``Study.delta_of_claim``). For subgroups named beforehand, the error and the recalls are claimed: their
 delta is divided equally among the columns, then among the claimed subgroups of a column, then among the error
 and the recalls of a subgroup. Which subgroups are claimed depends on how many rows belong to each, never on
 labels; the rule decides by its own cut-off, since one that was chosen on the same rows depends on their

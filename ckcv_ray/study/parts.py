@@ -261,7 +261,23 @@ class Certification(HasOptions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "claim", _complete_claims(self.claim, self.required, self.answer))
+        required, claims = self.required, self.claim
+        kinds = {name: find_quantity(name) for name in claims}
+        about = [name for name, kind in kinds.items() if kind is not None and kind.answers]
+        if about and not self.answer:
+            raise InputError(
+                f"claim={about[0]} is about the rows that are answered, and nothing says which are: add "
+                "answer=error<=0.05"
+            )
+        if required and claims == CLAIMS[:1]:
+            claims = ()  # with a cut-off, only what is proven at it is claimed unless more is named
+        # added are what is required, recalls that others are made of, and claims about answered rows
+        value = (required.name,) if required and required.kind.made_of else ()
+        needed = required.kind.brings if required else ()
+        parts = [name for kind in kinds.values() if kind is not None for name in kind.made_of]
+        answered = [kind.name for kind in list_quantities() if kind.answers] if self.answer else []
+        claims = tuple(dict.fromkeys((*claims, *value, *needed, *parts, *answered)))
+        object.__setattr__(self, "claim", claims)
         of_two = [name for name, each in self.quantities.items() if each.by_class and each.two_classes]
         if of_two and "recall" in self.claim:
             other = f"require={self.require}" if self.require else f"claim={of_two[0]}"
@@ -284,13 +300,6 @@ class Certification(HasOptions):
         return {name: quantity for name, quantity in named.items() if quantity is not None}
 
     @property
-    def n_shares(self) -> int:
-        """How many share delta: each rule, the quantities as they declare, and all subgroups as one."""
-        quantities = self.quantities
-        shares = {quantities[name].share or name if name in quantities else name for name in self.claim}
-        return len(shares) + bool(self.subgroups)
-
-    @property
     def rule_of_quantities(self) -> str:
         """The rule that the quantities among the claims are about: the first one named."""
         return next((name for name in self.claim if name not in self.quantities), CLAIMS[0])
@@ -299,11 +308,6 @@ class Certification(HasOptions):
     def weighs_rows(self) -> bool:
         """Whether an error weighted by the weights of rows is claimed."""
         return any(quantity.weighs for quantity in self.quantities.values())
-
-    @property
-    def references(self) -> tuple[str, ...]:
-        """The labels of the learners that the winner is compared with."""
-        return tuple(filter(None, (quantity.reference for quantity in self.quantities.values())))
 
     @property
     def accepted(self) -> tuple[Condition, ...]:
@@ -397,27 +401,6 @@ def _where(name: str, value: Any) -> str:
             "date>=2025-01-01, which holds out the later ones"
         )
     return "".join(found.groups())
-
-
-def _complete_claims(claims: tuple[str, ...], required: Condition | None, answer: str) -> tuple[str, ...]:
-    """Return claims, adding what is required, recalls that others are made of, and those on answered rows.
-
-    With a cut-off and no other claim named, only what is proven at the cut-off is claimed.
-    """
-    kinds = {name: find_quantity(name) for name in claims}
-    about = [name for name, kind in kinds.items() if kind is not None and kind.answers]
-    if about and not answer:
-        raise InputError(
-            f"claim={about[0]} is about the rows that are answered, and nothing says which are: add "
-            "answer=error<=0.05"
-        )
-    if required and claims == CLAIMS[:1]:
-        claims = ()
-    answered = [kind.name for kind in list_quantities() if kind.answers] if answer else []
-    parts = [name for kind in kinds.values() if kind is not None for name in kind.made_of]
-    needed = required.kind.brings if required else ()
-    value = (required.name,) if required and required.kind.made_of else ()
-    return tuple(dict.fromkeys((*claims, *value, *needed, *parts, *answered)))
 
 
 def _label(name: str, value: Any) -> str:

@@ -319,7 +319,8 @@ class Problem:
     @property
     def references(self) -> tuple[int, ...]:
         """Positions of the learners that claims compare the winner with, whose own best has to be known."""
-        return tuple(map(list(self.learners).index, self.certification.references))
+        labels = filter(None, (quantity.reference for quantity in self.certification.quantities.values()))
+        return tuple(map(list(self.learners).index, labels))
 
     def find_estimate_rows(self, k: int, split: int) -> Index:
         """Return the rows of the estimate set of a split into k folds, which its member has not seen."""

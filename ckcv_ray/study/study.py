@@ -141,8 +141,14 @@ class BaseStudy(HasOptions):
     )
 
     def __post_init__(self) -> None:
-        for slot, part in self.parts.items():
-            check_known_part(slot, part)
+        for slot, part in self.parts.items():  # each is one that a file could name
+            known = READABLE[slot]
+            for single in part.by_label.values() if isinstance(part, Learner) else [part]:
+                if (
+                    not isinstance(single, tuple(known.values()))
+                    or getattr(single, "name", None) not in known
+                ):
+                    raise InputError(f"{slot}={quote(single)} is not one of {', '.join(known)}")
         super().__post_init__()
 
     @property
@@ -183,11 +189,16 @@ class BaseStudy(HasOptions):
         An option that several learners have is named after each of them, such as "svm.C"; "LABEL.learner" is
         the learner of a label. ``fixed`` leaves out those that may grow in an existing run folder.
         """
-        parts = self.parts
-        rest = [part for slot, part in parts.items() if slot != SEVERAL]
-        of_study = options_to_json(self, fixed)
-        of_others = {n: v for part in rest for n, v in fold_values(part, fixed).items() if n not in SLOTS}
-        return name_choices(parts) | get_learner_values(self.learner.by_label, fixed) | of_others | of_study
+        parts, learners = self.parts, self.learner.by_label
+        folded = ((label, fold_values(learner, fixed)) for label, learner in learners.items())
+        named = [(label, name, value) for label, values in folded for name, value in values.items()]
+        times = Counter(name for _, name, _ in named)
+        found: dict[str, object] = {**name_choices(parts)}
+        found |= {f"{label}.{SEVERAL}": part.name for label, part in learners.items() if label != part.name}
+        found |= {name if times[name] == 1 else f"{label}.{name}": value for label, name, value in named}
+        for part in (part for slot, part in parts.items() if slot != SEVERAL):
+            found |= {name: value for name, value in fold_values(part, fixed).items() if name not in SLOTS}
+        return found | options_to_json(self, fixed)
 
     def to_json(self, fixed: bool = False) -> dict[str, object]:
         """Return the study as JSON values, the inverse of ``from_json``.
@@ -216,17 +227,15 @@ class BaseStudy(HasOptions):
         Options that only one of them has belong to a part that differs, which has its own line; those that
         may grow do not count as differences.
         """
-        ours, theirs = self.options(fixed=True), stored.options(fixed=True)
-        return [
-            f"{name}: requested {_show(name, ours[name])}, in the folder {_show(name, theirs[name])}"
-            for name in ours
-            if name in theirs and ours[name] != theirs[name]
-        ]
-
-
-def _show(name: str, value: object) -> str:
-    every_k = name == "k" and value is None
-    return cut("3:n" if every_k else str(value) or '""', LONGEST_SHOWN)
+        ours, theirs, lines = self.options(fixed=True), stored.options(fixed=True), list[str]()
+        for name in ours:
+            if name in theirs and ours[name] != theirs[name]:
+                values = [
+                    "3:n" if name == "k" and each[name] is None else each[name] for each in (ours, theirs)
+                ]
+                asked, there = (cut(str(value) or '""', LONGEST_SHOWN) for value in values)
+                lines.append(f"{name}: requested {asked}, in the folder {there}")
+        return lines
 
 
 @dataclass(frozen=True)
@@ -307,8 +316,10 @@ class Study(BaseStudy):
 
     @property
     def delta_of_claim(self) -> float:
-        """The delta of each of the claims that share the study's delta."""
-        return self.delta / self.certification.n_shares
+        """The share of delta of each rule, of quantities as they declare, and of all subgroups."""
+        asked, quantities = self.certification, self.certification.quantities
+        shares = {quantities[name].share or name if name in quantities else name for name in asked.claim}
+        return self.delta / (len(shares) + bool(asked.subgroups))
 
     @property
     def effort(self) -> int | None:
@@ -454,22 +465,19 @@ class Procedure(BaseStudy):
         if self.stratify and not self.resampling.stratify:
             object.__setattr__(self, "resampling", add_strata(self.resampling))
         object.__setattr__(self, "stratify", self.resampling.stratify)
-        if self.time is not None or self.gap is not None:
-            object.__setattr__(self, "resampling", self._sort_by_time())
+        if self.time is None and self.gap is not None:
+            raise InputError(f"gap={self.gap} is for times: name their column with time, or say time:5:2")
+        if self.time is not None:
+            drawn = self.resampling
+            if not isinstance(drawn, ForwardSplits) or (drawn.in_order and drawn.gap):
+                raise InputError(
+                    f"time={quote(self.time)} is for resampling=time:5, with a gap such as gap=30d, not "
+                    f"{drawn}: leave one of them out"
+                )
+            object.__setattr__(self, "resampling", replace(drawn, column=self.time, gap=self.gap or 0))
         self._check_selection()
         if self.interval:
             self._check_interval()
-
-    def _sort_by_time(self) -> Resampling:
-        drawn = self.resampling
-        if self.time is None:
-            raise InputError(f"gap={self.gap} is for times: name their column with time, or say time:5:2")
-        if not isinstance(drawn, ForwardSplits) or (drawn.in_order and drawn.gap):
-            raise InputError(
-                f"time={quote(self.time)} is for resampling=time:5, with a gap such as gap=30d, not {drawn}: "
-                "leave one of them out"
-            )
-        return replace(drawn, column=self.time, gap=self.gap or 0)
 
     def _check_selection(self) -> None:
         """Fill in what is selected by what, and raise InputError unless that suits the resampling."""
@@ -559,14 +567,6 @@ def read_part(slot: str, content: object) -> object:
     return part(**given)
 
 
-def check_known_part(slot: str, part: object) -> None:
-    """Raise InputError if a part is not one that a file could name."""
-    known = READABLE[slot]
-    for single in part.by_label.values() if isinstance(part, Learner) else [part]:
-        if not isinstance(single, tuple(known.values())) or getattr(single, "name", None) not in known:
-            raise InputError(f"{slot}={quote(single)} is not one of {', '.join(known)}")
-
-
 def check_names(of: str, given: Iterable[object], known: Collection[str]) -> None:
     """Raise InputError if an option is not one of a part or of a study."""
     if unknown := [name for name in given if name not in known]:
@@ -625,10 +625,14 @@ def _assemble(
         named = [name.strip() for name in named.split(",")]
     elif not isinstance(named, list | tuple) or not named:
         named = [named]
-    asked = _flatten(asked, [_find_label(name) for name in named])
-    learners = _choose_learners(named, asked, earlier[SEVERAL].by_label if earlier else {})
+    # an estimator is labelled by its class
+    labels = tuple(
+        each.rpartition(":")[2] if isinstance(each, str) else type(each).__name__ for each in named
+    )
+    asked = _flatten(asked, labels)
+    learners = _choose_learners(named, labels, asked, earlier[SEVERAL].by_label if earlier else {})
     others = [_choose_part(slot, asked, earlier) for slot in slots if slot != SEVERAL]
-    labels, parts = tuple(part.label for part in learners), [*learners, *others]
+    parts = [*learners, *others]
     usable = {*slots, *of_study, *(name for part in parts for name in part.names)}
     usable |= {f"{label}.{SEVERAL}" for label in labels}  # which learner a label is of
     _refuse(slots, {name: value for name, value in asked.items() if name not in usable}, parts, of_study)
@@ -658,7 +662,7 @@ def _choose_part(slot: str, asked: Mapping[str, Any], earlier: Mapping[str, Any]
 
 
 def _choose_learners(
-    named: Sequence[Any], asked: Mapping[str, Any], before: Mapping[str, Learner]
+    named: Sequence[Any], labels: Sequence[str], asked: Mapping[str, Any], before: Mapping[str, Learner]
 ) -> list[_Asked]:
     """Return the learners that are requested.
 
@@ -668,14 +672,15 @@ def _choose_learners(
     """
     found: list[_Asked] = []
     known = list_parts(SEVERAL) | {label: type(learner) for label, learner in before.items()}
-    for name in named:
-        label, kind, kept = _find_label(name), None, {}
+    for name, label in zip(named, labels, strict=True):
+        kind, kept = None, {}
         if isinstance(name, Learner):
             raise InputError(
                 f"{SEVERAL}={type(name).__name__}(...) is a learner as an object, which Study({SEVERAL}=...) "
                 "takes: give the name of one here"
             )
-        if _is_estimator(name):
+        named_class = isinstance(name, str) and ":" in name and "," not in name
+        if named_class or hasattr(name, "get_params"):
             if "estimator" in asked:
                 raise InputError("estimator is given twice: as the learner, and by estimator")
             kind, kept = LEARNERS[ANY], {"estimator": name}
@@ -691,12 +696,6 @@ def _choose_learners(
             kept = _share_values(next(iter(before.values())), kind) | kept
         found.append(_Asked(SEVERAL, label, kind, kept))
     return found
-
-
-def _find_label(name: Any) -> Any:
-    if not _is_estimator(name):
-        return name
-    return name.rpartition(":")[2] if isinstance(name, str) else type(name).__name__
 
 
 def _hand_out_params(asked: Mapping[str, Any], parts: Sequence[_Asked]) -> dict[str, Any]:
@@ -769,15 +768,6 @@ def name_choices(parts: Mapping[str, Named]) -> dict[str, str]:
     return names | {SEVERAL: ALL if of_size else ",".join(learner.by_label)}
 
 
-def get_learner_values(learners: Mapping[str, Learner], fixed: bool) -> dict[str, object]:
-    """Return the options of learners by name, after the label if several learners have one of that name."""
-    every = ((label, fold_values(learner, fixed)) for label, learner in learners.items())
-    named = [(label, name, value) for label, values in every for name, value in values.items()]
-    times = Counter(name for _, name, _ in named)
-    kinds = {f"{label}.{SEVERAL}": part.name for label, part in learners.items() if label != part.name}
-    return kinds | {name if times[name] == 1 else f"{label}.{name}": value for label, name, value in named}
-
-
 def _flatten(asked: Mapping[str, Any], labels: Sequence[Any]) -> dict[str, Any]:
     """Return the options, those of one learner in a mapping named after it as options such as "svm.C"."""
     flat: dict[str, Any] = {}
@@ -803,12 +793,6 @@ def _trust_named(estimator: Any) -> None:
     """Trust the packages of an estimator that the user names here, but not of one in a run's file."""
     for package in list_packages(estimator):
         trust(package)
-
-
-def _is_estimator(learner: Any) -> bool:
-    if isinstance(learner, str):
-        return ":" in learner and "," not in learner
-    return hasattr(learner, "get_params")
 
 
 def _refuse(

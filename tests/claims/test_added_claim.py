@@ -91,6 +91,6 @@ def test_a_package_that_cannot_be_loaded_is_in_the_way_of_its_own_claim_alone(
 ) -> None:
     broken = {"luck": EntryPoint("luck", "no_such_module:Luck", quantities.GROUP)}
     monkeypatch.setattr(quantities, "_find_installed", lambda: broken)
-    assert Study.of(claim="refit,auc", require="sensitivity>=0.9").certification.n_shares == 3
+    assert Study.of(claim="refit,auc", require="sensitivity>=0.9").delta_of_claim == 0.05 / 3
     with pytest.raises(InputError, match="the quantity luck of no_such_module:Luck cannot be loaded"):
         Study.of(claim="refit,luck")
