@@ -163,9 +163,7 @@ def judge_losses(watched: Watched, losses: Values, batches: NDArray[np.intp]) ->
     elif units and limits.high <= bound:
         state = HOLDS
     else:
-        more = betting.expect_confirmation(errors, units, bound, watched.prior, delta)
-        if more is None and units:
-            more = betting.expect_alarm(alarm, watched.prior.update(errors, units), bound, delta)
+        more = betting.expect_decision(alarm, errors, units, bound, watched.prior, delta)
     evidence = float(alarm.log_evidence.max(initial=0.0))
     return Finding(watched, units, errors, limits, state, evidence, batch, more)
 

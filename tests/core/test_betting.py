@@ -29,7 +29,7 @@ from ckcv_ray.core.bounds.betting import (
     choose_loss_method,
     choose_wagers,
     compute_log_wealth,
-    expect_confirmation,
+    expect_decision,
     limit_at_all_times,
     log_evidence,
     make_concave_table,
@@ -399,14 +399,15 @@ def test_limits_of_no_labels_say_nothing_and_those_of_a_certificate_are_closer()
 
 def test_the_labels_until_it_is_confirmed_are_those_after_which_it_is() -> None:
     prior, bound = make_prior(0.03, 200), 0.08
-    more = expect_confirmation(3, 100, bound, prior, DELTA)
+    alarm = trace([0.0], bound)
+    more = expect_decision(alarm, 3, 100, bound, prior, DELTA)
     assert more > 0
     rate = prior.update(3, 100)
     highs = [limit_at_all_times(3 + n * rate, 100 + n, prior, DELTA).high for n in (more - 1, more)]
     assert highs[1] <= bound < highs[0]
-    assert expect_confirmation(3, 1000, bound, prior, DELTA) == 0
-    assert expect_confirmation(30, 100, bound, prior, DELTA) is None  # the rate is above the bound
-    assert expect_confirmation(50, 998, 0.0510001, Prior(1, 1), DELTA) is None  # and here hardly below
+    assert expect_decision(alarm, 3, 1000, bound, prior, DELTA) == 0
+    assert expect_decision(alarm, 0, 0, 0.02, prior, DELTA) is None  # no label yet, and the rate is above
+    assert expect_decision(alarm, 50, 998, 0.0510001, Prior(1, 1), DELTA) is None  # and here hardly below
 
 
 def test_what_is_no_stream_is_refused() -> None:

@@ -52,7 +52,7 @@ from typing import NamedTuple
 
 import numpy as np
 import scipy
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ckcv_ray.core.bounds import binomial
 from ckcv_ray.core.bounds.binomial import MAX_CHECKED, TYPICAL_RATE, Bounds, catoni, check_delta
@@ -367,7 +367,15 @@ def trace_alarm(losses: ArrayLike, bound: float, sizes: ArrayLike) -> Alarm:
     batches = np.broadcast_to(np.repeat(np.arange(len(sizes)), sizes), y.shape)
     y = np.take_along_axis(y, np.lexsort((y, batches), axis=-1), axis=-1)  # sums depend on the order of terms
     ends = np.concatenate([[0], np.cumsum(sizes)])
-    weights, after = _weigh_starts(ends)
+    # After label t, later starts have the weight T(t) = 1 / (1 + ln(1 + t / LATER)) of all but the first, so
+    # labels s + 1 to t have T(s) - T(t) = T(s) T(t) ln(1 + (t - s) / (s + LATER)), and all weights sum to 1.
+    t = np.maximum(ends, 1.0)  # the first label's weight is on the start before it
+    rest = 1 / (1 + np.log1p(t / LATER))
+    later = rest[:-1] * rest[1:] * np.log1p((t[1:] - t[:-1]) / (t[:-1] + LATER))
+    first = 1 - (1 - AT_FIRST_LABEL) * rest[:1]
+    with np.errstate(divide="ignore"):  # the first label may be a batch of its own
+        weights = np.log(np.concatenate([first, (1 - AT_FIRST_LABEL) * later]))
+    after = np.log((1 - AT_FIRST_LABEL) * rest[:-1])  # of all labels after each batch
     total, sums = np.broadcast_to(after, (*y.shape[:-1], len(sizes))), []
     for wrong, right in zip(*_compare_alternatives(bound), strict=True):
         steps = np.cumsum(np.log(y * wrong + (1 - y) * right), axis=-1)
@@ -387,52 +395,27 @@ def _compare_alternatives(bound: float) -> tuple[Values, Values]:
     return grown * scale, scale
 
 
-def _weigh_starts(ends: NDArray[np.intp]) -> tuple[Values, Values]:
-    """Return the logarithms of the weights of the starts before each batch, and after the last one.
+def expect_decision(
+    alarm: Alarm, errors: float, labels: int, bound: float, prior: Prior, delta: float
+) -> int | None:
+    """Return how many more labels of one stream it takes to a decision, if the rate stays as it is.
 
-    Also, for each batch, that of all starts after it. ``ends`` counts the labels before each batch, and all.
-    Of the later starts the weight T(t) = 1 / (1 + ln(1 + t / LATER)) is after label t, so labels s + 1 to
-    t have T(s) - T(t) = T(s) T(t) ln(1 + (t - s) / (s + LATER)), and all weights sum to 1.
+    The rate is ``Prior.update``'s. Below the bound, the limit falls to it; above the bound, the alarm is
+    raised, where starts after the last batch are left out. None if the rate is the bound itself, or above it
+    before any label, or if more than ``MAX_AHEAD`` labels are needed.
     """
-    t = np.maximum(ends, 1.0)  # the first label's weight is on the start before it
-    after = 1 / (1 + np.log1p(t / LATER))
-    later = after[:-1] * after[1:] * np.log1p((t[1:] - t[:-1]) / (t[:-1] + LATER))
-    first = 1 - (1 - AT_FIRST_LABEL) * after[:1]
-    with np.errstate(divide="ignore"):  # the first label may be a batch of its own
-        weights = np.log(np.concatenate([first, (1 - AT_FIRST_LABEL) * later]))
-    return weights, np.log((1 - AT_FIRST_LABEL) * after[:-1])
-
-
-def expect_confirmation(errors: float, labels: int, bound: float, prior: Prior, delta: float) -> int | None:
-    """Return how many more labels it takes until the limit is at most the bound, if the rate stays as it is.
-
-    The rate is ``Prior.update``'s; None if it is not below the bound, or more than ``MAX_AHEAD`` are needed.
-    """
-    rate = prior.update(errors, labels)
-    if rate >= bound:
-        return None
-
-    def is_confirmed(more: int) -> bool:
-        x, t = errors + more * rate, labels + more
-        return bool(x < t * bound and log_evidence(x, t, bound, prior) >= log(1 / delta))
-
-    return _find_enough(is_confirmed)
-
-
-def expect_alarm(alarm: Alarm, rate: float, bound: float, delta: float) -> int | None:
-    """Return how many more labels it takes until one stream raises an alarm, at an error rate from now on.
-
-    Starts after the last batch are left out. None if the rate is not above the bound, or more than
-    ``MAX_AHEAD`` are needed.
-    """
-    if rate <= bound:
+    rate, enough = prior.update(errors, labels), log(1 / delta)
+    if rate == bound or (rate > bound and not labels):
         return None
     wrong, right = map(np.log, _compare_alternatives(bound))
     growth, sums = rate * wrong + (1 - rate) * right, alarm.log_sums - log(len(LOG_ODDS))
-    return _find_enough(lambda more: bool(np.logaddexp.reduce(sums + more * growth) >= log(1 / delta)))
 
+    def is_decided(more: int) -> bool:
+        """Return whether this many more labels suffice, as any larger number does then."""
+        if rate > bound:
+            return bool(np.logaddexp.reduce(sums + more * growth) >= enough)
+        x, t = errors + more * rate, labels + more
+        return bool(x < t * bound and log_evidence(x, t, bound, prior) >= enough)
 
-def _find_enough(is_enough: Callable[[int], bool]) -> int | None:
-    """Return the smallest sufficient number of labels, given that all larger ones suffice; None if large."""
-    found = binomial.find_first(is_enough, 0, MAX_AHEAD)
-    return found if is_enough(found) else None
+    found = binomial.find_first(is_decided, 0, MAX_AHEAD)
+    return found if is_decided(found) else None
