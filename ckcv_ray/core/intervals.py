@@ -16,22 +16,19 @@ compare these and others.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import nan
 
 import numpy as np
 
 from ckcv_ray.core.bounds.betting import bound_mean_loss
-from ckcv_ray.core.bounds.binomial import bound_both_sides, clopper_pearson
-from ckcv_ray.core.bounds.paired import compare_scores
+from ckcv_ray.core.bounds.binomial import clopper_pearson
 from ckcv_ray.core.draws import Draws
-from ckcv_ray.core.measures import CLIPPED, Kind, Score, list_row_means
-from ckcv_ray.errors import InputError
-from ckcv_ray.validation import Limits, Values, check_choice
+from ckcv_ray.core.measures import CLIPPED, OWN, Score
+from ckcv_ray.validation import Limits, Values
 
 MISS = 0.05
 LEVEL = 1 - MISS
 CORRECTED_T, CLOPPER_PEARSON, BBC = "corrected_t", "clopper_pearson", "bbc"
-ROW_MEANS = (*dict.fromkeys(name for kind in Kind for name in list_row_means(kind)), CLIPPED.rstrip(":"))
+ROW_MEANS = (*(score.name for score in OWN if score.rows is not None), CLIPPED.rstrip(":"))
 BOOTSTRAPS = 1000
 
 
@@ -86,36 +83,6 @@ INTERVALS = {
         choosing=True,
     ),
 }
-
-
-def compute_interval(name: str, values: Values, sums: Values, scored_per_fitted: float) -> Limits:
-    """Return an interval at 95 %; an approximate one may leave the range, and is nan for a single split.
-
-    Args:
-        name: name of the interval.
-        values, sums: the score of each split, (n_splits,), and its sums, (n_splits, n_sums).
-        scored_per_fitted: rows that splits score per row that they fit on.
-    """
-    interval = INTERVALS[name]
-    if interval.choosing or np.isnan(values).any():  # several lines together: ``correct_best``
-        return Limits(nan, nan)
-    if interval.exact:
-        part, rows = sums[0].tolist()
-        return Limits(*bound_both_sides(int(part), int(rows), MISS))
-    compared = compare_scores(values, np.zeros(len(values)), scored_per_fitted)
-    return Limits(compared.low, compared.high)
-
-
-def check_interval(name: str, resampling: str, scores: Sequence[str]) -> None:
-    """Raise InputError unless this interval exists for these splits and every one of these scores."""
-    interval = INTERVALS[check_choice("interval", name, INTERVALS)]
-    measures = f" and measure {', '.join(interval.scores)}" if interval.scores else ""
-    fit = not measures or {score.partition(":")[0] for score in scores} <= set(interval.scores)
-    if resampling not in interval.resamplings or not fit:
-        raise InputError(
-            f"interval={name} is for resampling {', '.join(interval.resamplings)}{measures}, not for "
-            f"{resampling} and {', '.join(scores)}: choose among these, or leave the interval out"
-        )
 
 
 def bound_score(score: Score, sums: Values, delta: float) -> float:

@@ -101,11 +101,6 @@ def get_values(part: object, fixed: bool = False) -> dict[str, object]:
     }
 
 
-def describe_part(part: Named, fixed: bool = False) -> dict[str, object]:
-    """Return a part as JSON values: its name and its options; ``fixed`` leaves out those that may grow."""
-    return {"name": part.name, **options_to_json(part, fixed)}
-
-
 def register_part(kind: Kind, registry: dict[str, T]) -> Kind:
     """Register a class of parts under its name, by which files and texts refer to it, and return it.
 
@@ -120,14 +115,17 @@ def register_part(kind: Kind, registry: dict[str, T]) -> Kind:
 
 
 def options_to_json(part: object, fixed: bool = False) -> dict[str, object]:
-    """Return a part's options as JSON values: tuples as lists, parts as their name and options."""
-    return {name: _json(value) for name, value in get_values(part, fixed).items()}
+    """Return a part's options as JSON values; ``fixed`` leaves out those that may grow."""
+    return {name: value_to_json(value) for name, value in get_values(part, fixed).items()}
 
 
-def _json(value: Any) -> object:
+def value_to_json(value: object, fixed: bool = False) -> object:
+    """Return a value as JSON: a tuple as a list, a part as its name and its options."""
     if isinstance(value, tuple):
-        return [_json(item) for item in value]
-    return describe_part(cast("Named", value)) if is_dataclass(value) and hasattr(value, "name") else value
+        return [value_to_json(item) for item in value]
+    if is_dataclass(value) and hasattr(value, "name"):
+        return {"name": value.name, **options_to_json(value, fixed)}
+    return value
 
 
 def thin_values(values: tuple[T, ...], most: int) -> tuple[T, ...]:

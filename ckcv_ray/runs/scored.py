@@ -16,9 +16,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ckcv_ray.claims.rules import Rule, parse_rule
+from ckcv_ray.core.bounds.binomial import bound_both_sides
 from ckcv_ray.core.bounds.paired import Compared, compare_scores
 from ckcv_ray.core.draws import BEST_OF_ROWS, Draws
-from ckcv_ray.core.intervals import BBC, INTERVALS, LEVEL, bound_score, compute_interval, correct_best
+from ckcv_ray.core.intervals import BBC, INTERVALS, LEVEL, MISS, bound_score, correct_best
 from ckcv_ray.core.measures import Score
 from ckcv_ray.core.options import present
 from ckcv_ray.core.resampling.base import Term
@@ -330,9 +331,15 @@ class Scored(Result):
             check_interval_on(asked, self.task)
         if INTERVALS[name].choosing:
             return self._corrected[score.name] if entry is self._best else Limits(nan, nan)
+        values = self.of_splits(entry, score)
+        if np.isnan(values).any():
+            return Limits(nan, nan)
+        if INTERVALS[name].exact:  # of a single split
+            part, rows = self._sums(entry, score)[0].tolist()
+            return Limits(*bound_both_sides(int(part), int(rows), MISS))
         fitted, scored = self._rows.sum(axis=0)
-        values, ratio = self.of_splits(entry, score), float(scored / fitted)
-        return compute_interval(name, values, self._sums(entry, score), ratio)
+        compared = compare_scores(values, np.zeros(len(values)), float(scored / fitted))
+        return Limits(compared.low, compared.high)
 
     def plot(self, axes: "Axes | None" = None, score: str = "") -> "Axes":
         """Draw a score on each split, its mean over them, and its interval if the study has one.

@@ -21,19 +21,19 @@ from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
 
 from ckcv_ray import validation
 from ckcv_ray.core.criteria import Balanced, Criterion, MeanBound, MeanClippedError, MeanCost, MeanError
-from ckcv_ray.core.intervals import INTERVALS, check_interval
+from ckcv_ray.core.intervals import INTERVALS
 from ckcv_ray.core.measures import SCORE_NAMES, Kind, OwnScore
 from ckcv_ray.core.options import (
     HasOptions,
     Named,
     Option,
-    describe_part,
     get_values,
     list_inside,
     list_names,
     option,
     options,
     options_to_json,
+    value_to_json,
 )
 from ckcv_ray.core.resampling.base import Resampling
 from ckcv_ray.core.resampling.complete import AUTO, Complete
@@ -205,7 +205,7 @@ class BaseStudy(HasOptions):
 
         ``fixed`` leaves out the options that may grow in an existing run folder: the rest gives the run_id.
         """
-        parts = {slot: describe_part(part, fixed) for slot, part in self.parts.items()}
+        parts = {slot: value_to_json(part, fixed) for slot, part in self.parts.items()}
         return parts | options_to_json(self, fixed)
 
     @classmethod
@@ -496,9 +496,16 @@ class Procedure(BaseStudy):
         object.__setattr__(self, "choose", self.choose or self.refit)
 
     def _check_interval(self) -> None:
-        choosing = INTERVALS[self.interval].choosing
+        interval, scores = INTERVALS[self.interval], self.measure_names
+        choosing = interval.choosing
         outer = self.resampling if choosing else getattr(self.resampling, "outer", self.resampling)
-        check_interval(self.interval, outer.name, self.measure_names)
+        measures = f" and measure {', '.join(interval.scores)}" if interval.scores else ""
+        fit = not measures or {score.partition(":")[0] for score in scores} <= set(interval.scores)
+        if outer.name not in interval.resamplings or not fit:
+            raise InputError(
+                f"interval={self.interval} is for resampling {', '.join(interval.resamplings)}{measures}, "
+                f"not for {outer.name} and {', '.join(scores)}: choose among these, or leave the interval out"
+            )
         if outer is not self.resampling and self.select != EACH:
             raise InputError(
                 f"interval={self.interval} is for settings that are selected by rows of their own split: "
