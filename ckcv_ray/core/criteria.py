@@ -21,12 +21,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import lru_cache
-from math import ceil, fsum, inf
+from math import ceil, inf
 from typing import ClassVar, Self, TypeAlias
 
 import numpy as np
 import scipy
-from numpy.typing import ArrayLike
 
 from ckcv_ray.core import measures
 from ckcv_ray.core.bounds.binomial import bound_table, check_delta, clopper_pearson
@@ -151,11 +150,6 @@ class Criterion(HasOptions, ABC):
         """Return the cost of an error on each class, the largest first; "" if all errors cost the same."""
         return ""
 
-    def compute_l_ee(self, totals: ArrayLike, units: UnitCounts) -> float:
-        """Return L_EE, here the mean value, from totals (splits, columns) on estimate sets of ``units``."""
-        values = self.value(np.asarray(totals), units)
-        return fsum(values) / len(values)  # rounded once: the same in any order
-
 
 class MeanBound(Criterion):
     """The mean over the splits of Clopper-Pearson bounds on the error."""
@@ -223,18 +217,13 @@ class MeanClippedError(MeanShare):
         """Return itself: numbers have losses in any case."""
         return self
 
-    @property
-    def limit(self) -> float:
-        """The clip, which has been given."""
-        assert self.clip is not None
-        return self.clip
-
     def state_l_ee(self, l_ee: float, n_splits: int, independent: bool = True) -> str:
         """Return the sentence that says what L_EE is, in units of the target."""
+        assert self.clip is not None, "on requires one"
         each = "," if independent else ", each group counted once,"
         return (
-            f"On the estimate sets the mean error{each} of which at most {format_number(self.limit)} counts, "
-            f"is with a {format_level(self.delta)} margin {round_bound(self.limit * l_ee)} on average over "
+            f"On the estimate sets the mean error{each} of which at most {format_number(self.clip)} counts, "
+            f"is with a {format_level(self.delta)} margin {round_bound(self.clip * l_ee)} on average over "
             f"{n_splits} splits. It is what was minimised on the select sets: no bound, and not proven."
         )
 
@@ -294,7 +283,7 @@ def _costs(name: str, value: object) -> str:
     if isinstance(value, str) and not value:
         return ""
     costs = measures.canonicalize(name, value, zero=True)
-    if not any(measures.parse_numbers_by_label(costs).values()):
+    if not any(cost for _, cost in measures.parse_pairs(costs)):
         raise InputError(f"{name} are all 0: at least one error must cost something")
     return costs
 
@@ -324,7 +313,7 @@ class MeanCost(Criterion):
 
     def list_costs(self) -> str:
         """Return the cost of an error on each class, the largest first."""
-        ordered = sorted(measures.parse_numbers_by_label(self.costs).items(), key=lambda pair: -pair[1])
+        ordered = sorted(measures.parse_pairs(self.costs), key=lambda pair: -pair[1])
         shown = [f"{label!r} = {cost:g}" for label, cost in ordered[:MAX_COSTS]]
         return ", ".join(shown) + (", ..." if len(ordered) > MAX_COSTS else "")
 

@@ -64,11 +64,6 @@ def seed_members(seed: int) -> np.random.Generator:
     return Draws(seed).at(*MEMBERS).make_generator()
 
 
-def draw_members(n_members: int, rows: int, rng: np.random.Generator) -> NDArray[np.intp]:
-    """Draw an ensemble member for each row; one call per row gives the same members as one call for all."""
-    return np.asarray(rng.integers(n_members, size=rows))
-
-
 def draw_pairs(y: NDArray[np.integer], draws: Draws) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Draw disjoint pairs of a row of class 0 and a row of class 1, as many as the rarer class has rows.
 
@@ -83,16 +78,6 @@ def draw_pairs(y: NDArray[np.integer], draws: Draws) -> tuple[NDArray[np.intp], 
     first, second = (rng.permutation(np.flatnonzero(y == c)) for c in (0, 1))
     pairs = min(len(first), len(second))
     return first[:pairs], second[:pairs]
-
-
-def permute_within(within: NDArray[np.intp] | None, n: int, rng: np.random.Generator) -> NDArray[np.intp]:
-    """Draw a permutation of n rows; given groups, (n,), rows only change places ``within`` their group."""
-    if within is None:
-        return rng.permutation(n)
-    by_group, shuffled = np.argsort(within, kind="stable"), rng.permutation(n)
-    order = np.empty(n, np.intp)
-    order[by_group] = shuffled[np.argsort(within[shuffled], kind="stable")]
-    return order
 
 
 def make_seed_sequence(train: NDArray[np.intp], *key: int) -> np.random.SeedSequence:

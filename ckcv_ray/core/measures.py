@@ -184,7 +184,7 @@ def canonicalize(name: str, values: object, form: str = LABEL_FORM, zero: bool =
     pairs: list[tuple[str, float]] = []
     with suppress(ValueError, csv.Error):
         if isinstance(values, str):
-            pairs = _parse_pairs(values)
+            pairs = parse_pairs(values)
         elif isinstance(values, Mapping):
             pairs = [(str(label).strip(), number(name, value)) for label, value in values.items()]
     given = dict(pairs)
@@ -197,9 +197,15 @@ def canonicalize(name: str, values: object, form: str = LABEL_FORM, zero: bool =
     return to_text(given)
 
 
-def parse_numbers_by_label(text: str) -> dict[str, float]:
-    """Return the numbers in canonical text, by label."""
-    return dict(_parse_pairs(text))
+def parse_pairs(text: str) -> list[tuple[str, float]]:
+    """Return the labels and numbers of LABEL=NUMBER,LABEL=NUMBER, in order; a label may contain "=".
+
+    Raises:
+        ValueError or csv.Error: the text is not of this form, as no canonical text is.
+    """
+    (cells,) = csv.reader([text], skipinitialspace=True, strict=True)
+    pairs = (cell.rpartition("=") for cell in cells)
+    return [(label.strip(), float(value)) for label, _, value in pairs]
 
 
 def to_text(numbers: Mapping[str, float]) -> str:
@@ -213,9 +219,9 @@ def of_classes(name: str, text: str, classes: Sequence[object]) -> list[float | 
     Raises:
         InputError: a name is not a label of these classes, or two names refer to one label.
     """
-    numbers = parse_numbers_by_label(text)
-    found = {find_class(name, label, classes): value for label, value in numbers.items()}
-    if len(found) < len(numbers):
+    pairs = parse_pairs(text)
+    found = {find_class(name, label, classes): value for label, value in pairs}
+    if len(found) < len(pairs):
         raise InputError(f"{name}={quote(text)} names a label of the target twice: name each label once")
     return [found.get(i) for i in range(len(classes))]
 
@@ -228,10 +234,17 @@ def find_class(name: str, label: str, classes: Sequence[object]) -> int:
     Raises:
         InputError: there is no such class.
     """
-    named = [i for i, known in enumerate(classes) if str(known).strip() == label.strip()]
-    named += [i for i, known in enumerate(classes) if _is_equal(label, known)]
-    if named:
-        return named[0]
+    value = nan  # equal to no class, as a label is that is no number
+    with suppress(ValueError):
+        value = float(label)
+    for i, known in enumerate(classes):
+        if str(known).strip() == label.strip():
+            return i
+    for i, known in enumerate(classes):
+        if isinstance(known, bool) and label.casefold() == str(known).casefold():
+            return i
+        if not isinstance(known, bool | str) and known == value:
+            return i
     raise InputError(
         f"{name} names {quote(label)}, not a label of the target: the labels are {some_labels(classes)}"
     )
@@ -243,24 +256,11 @@ def some_labels(classes: Sequence[object]) -> str:
     return cut(", ".join(quote(str(known)) for known in classes[:12]), MAX_TEXT) + more
 
 
-def _is_equal(text: str, label: object) -> bool:
-    if isinstance(label, bool):
-        return text.casefold() == str(label).casefold()
-    with suppress(ValueError):
-        return not isinstance(label, str) and float(text) == label
-    return False
-
-
-def _parse_pairs(text: str) -> list[tuple[str, float]]:
-    """Parse LABEL=NUMBER,LABEL=NUMBER; a label may contain "="."""
-    (cells,) = csv.reader([text], skipinitialspace=True, strict=True)
-    pairs = (cell.rpartition("=") for cell in cells)
-    return [(label.strip(), float(value)) for label, _, value in pairs]
-
-
 CLASSES = frozenset({Kind.BINARY, Kind.MULTICLASS})
 TWO, NUMBERS = frozenset({Kind.BINARY}), frozenset({Kind.REGRESSION})
 BY_TWO = frozenset({"roc_auc", "f1", "precision", "recall", "jaccard"})  # for two classes
+OF_SECOND = frozenset({"f1", "precision", "recall", "jaccard", "average_precision"})  # of two, as in sklearn
+EPSILON = np.finfo(np.float64).eps  # as scikit-learn's, instead of a target of 0 that errors are divided by
 CLIPPED = "clipped:"  # followed by the limit of an absolute error
 
 
@@ -343,11 +343,6 @@ class Score:
         return 1 + (0 if self.sums is None else self.n_sums(n_classes))
 
     @property
-    def of_second(self) -> bool:
-        """Whether, with two classes, it is about the second only, as in scikit-learn."""
-        return self.name in {"f1", "precision", "recall", "jaccard", "average_precision"}
-
-    @property
     def loss(self) -> int:
         """1 if the smallest score is best, else -1: the factor by which it becomes something to minimise."""
         return -1 if self.greater else 1
@@ -407,11 +402,6 @@ def _f1(sums: Values) -> float:
     return 2 * right / total if (total := 2 * right + wrong + missed) else 0.0
 
 
-def _sum_mean(of: OfSplit) -> Sums:
-    """Return the sum over rows of a score that is a mean over rows, and the number of rows."""
-    return lambda y, outputs, n_classes: (of(y, outputs) * len(y), float(len(y)))
-
-
 def _sum_explained(y: Any, outputs: Any, n_classes: int) -> Sequence[float]:
     """Return the sum of squared errors, the mean value, the sum of squares about it, and the row count."""
     mean = float(np.mean(y))
@@ -463,21 +453,21 @@ def _brier_losses(y: Any, outputs: Any) -> Values:
 
 
 def _mean_loss(name: str, kinds: frozenset[Kind], needs: Output, of: OfSplit, rows: OfRows) -> Score:
-    return Score(name, kinds, needs, False, of, _sum_mean(of), rows=rows)
+    """Return a loss that is a mean over rows; its sums are that of the losses and the number of rows."""
+    return Score(name, kinds, needs, False, of, lambda y, a, _: (of(y, a) * len(y), float(len(y))), rows=rows)
 
 
 def _absolute_errors(y: Any, outputs: Any) -> Values:
     return np.asarray(np.abs(y - outputs.value))
 
 
-def _relative_errors(y: Any, outputs: Any) -> Values:
-    return np.asarray(_absolute_errors(y, outputs) / np.maximum(np.abs(y), np.finfo(np.float64).eps))
-
-
 _balanced = _metric("balanced_accuracy_score", "label")
 _f1_score = _metric("f1_score", "label", average="macro", labels=[1])
 _squared, _root = _metric("mean_squared_error", "value"), _metric("root_mean_squared_error", "value")
+_absolute = _metric("mean_absolute_error", "value")
+_relative = _metric("mean_absolute_percentage_error", "value")
 _log_loss, _brier = (_metric(name, "probability") for name in ("log_loss", "brier_score_loss"))
+_squares = _mean_loss("squared", NUMBERS, VALUE, _squared, lambda y, a: (y - a.value) ** 2)
 
 OWN = (
     Score("zero_one", CLASSES, LABEL, False, _average(_wrong), _count(_wrong), rows=_wrong, bound="wrong"),
@@ -488,10 +478,12 @@ OWN = (
     _mean_loss("cross_entropy", CLASSES, PROBABILITY, _log_loss, _log_losses),
     _mean_loss("log_loss", CLASSES, PROBABILITY, _log_loss, _log_losses),
     _mean_loss("brier", CLASSES, PROBABILITY, _brier, _brier_losses),
-    _mean_loss("squared", NUMBERS, VALUE, _squared, lambda y, a: (y - a.value) ** 2),
-    _mean_loss("absolute", NUMBERS, VALUE, _metric("mean_absolute_error", "value"), _absolute_errors),
-    Score("rmse", NUMBERS, VALUE, False, _root, _sum_mean(_squared), pooled=lambda sums: sqrt(_divide(sums))),
-    _mean_loss("mape", NUMBERS, VALUE, _metric("mean_absolute_percentage_error", "value"), _relative_errors),
+    _squares,
+    _mean_loss("absolute", NUMBERS, VALUE, _absolute, _absolute_errors),
+    replace(_squares, name="rmse", of=_root, pooled=lambda sums: sqrt(_divide(sums)), rows=None),
+    _mean_loss(
+        "mape", NUMBERS, VALUE, _relative, lambda y, a: abs(y - a.value) / np.maximum(abs(y), EPSILON)
+    ),
     Score("r2", NUMBERS, VALUE, True, _metric("r2_score", "value"), _sum_explained, lambda _: 4, _r2),
     Score("cor2", NUMBERS, VALUE, True, _cor2, _sum_products, lambda _: 6, _squared_correlation),
 )
@@ -577,11 +569,6 @@ def _take_scorer(name: str, scorer: Any, kind: Kind) -> Score:
     return Score(name, frozenset({kind}), needs, True, of)
 
 
-def list_row_means(kind: Kind) -> list[str]:
-    """Return the names of the scores for a kind of task that are means over rows."""
-    return [score.name for score in OWN if score.rows is not None and kind in score.kinds]
-
-
 def extend_score(score: Score) -> Score:
     """Return a score with one more sum, that without information; itself if it is not a mean over rows.
 
@@ -660,7 +647,7 @@ class OwnScore(HasOptions):
         if kept:
             return cls(name, given["digest"])
         try:
-            content = inspect.getsource(given).encode() + _digest_closure(given)
+            content = _take_source(given)
         except Exception as error:  # pickling raises errors of all kinds
             raise InputError(
                 f"measure={name} is known by its source and the values that it keeps, which cannot be read "
@@ -701,16 +688,15 @@ class OwnScore(HasOptions):
         return Score(self.name, frozenset({kind}), needs, False, of)
 
 
-def _digest_closure(function: Any) -> bytes:
-    """Return the values that a function holds besides its source; functions among them by their source."""
+def _take_source(function: Any) -> bytes:
+    """Return the source of a function, and the values that it holds: functions among them likewise."""
     cells = [cell.cell_contents for cell in getattr(function, "__closure__", None) or ()]
     defaults = getattr(function, "__defaults__", None) or ()
     named = sorted((getattr(function, "__kwdefaults__", None) or {}).items())
-    values = [*cells, *defaults, *(value for _, value in named)]
-    return b"".join(map(_content, values))
-
-
-def _content(value: Any) -> bytes:
-    if inspect.isfunction(value):
-        return inspect.getsource(value).encode() + _digest_closure(value)
-    return value.__name__.encode() if inspect.ismodule(value) else pickle.dumps(value, protocol=5)
+    content = inspect.getsource(function).encode()
+    for value in [*cells, *defaults, *(value for _, value in named)]:
+        if inspect.isfunction(value):
+            content += _take_source(value)
+        else:
+            content += value.__name__.encode() if inspect.ismodule(value) else pickle.dumps(value, protocol=5)
+    return content

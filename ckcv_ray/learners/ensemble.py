@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ckcv_ray.core.draws import draw_members, seed_members
+from ckcv_ray.core.draws import seed_members
 from ckcv_ray.core.measures import Measure, Output
 from ckcv_ray.errors import RunError
 from ckcv_ray.learners.base import Learner, Model, check_filled
@@ -111,7 +111,7 @@ class Ensemble:
                 the same member; or a generator (``core.draws.seed_members``), which moves on.
         """
         draws = seed if isinstance(seed, np.random.Generator) else seed_members(seed)
-        return self._by(X, draw_members(len(self.members), len(X), draws))
+        return self._by(X, draws.integers(len(self.members), size=len(X)))  # the same, row by row or at once
 
     def vote(self, X: Rows) -> Prediction:
         """Classify each row by majority vote; a tie goes to the first class, and the score is the mean.

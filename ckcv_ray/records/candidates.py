@@ -7,7 +7,7 @@ a beaten candidate covers only the shortest prefix of splits that proves it beat
 
 import json
 from collections.abc import Callable, Sequence
-from math import inf, nan
+from math import fsum, inf, nan
 from typing import Any
 
 import numpy as np
@@ -249,7 +249,8 @@ def _verdict(problem: Problem, selection: Selection, j: int, estimates: Totals) 
     for p, s in np.argwhere(np.all(estimates >= 0, axis=(0, -1))).tolist():
         if every or (judge is not None and (p, s, j) == (judge.path, judge.step, judge.size)):
             units = problem.units(Stage.ESTIMATE, j)
-            verdict["l_ee"][p, s] = problem.criterion.compute_l_ee(estimates[:, p, s], units)
+            values = problem.criterion.value(estimates[:, p, s], units)
+            verdict["l_ee"][p, s] = fsum(values) / len(values)  # rounded once: the same in any order
     leader = selection.leaders[j]
     if leader is not None and (separate or leader == winner):
         verdict["state"][leader.path, leader.step] = "winner" if leader == winner else "reported"

@@ -28,7 +28,7 @@ from ckcv_ray.claims.quantity import Acceptance, Claim, describe_intervals, form
 from ckcv_ray.core.bounds.betting import bound_mean_loss
 from ckcv_ray.core.bounds.binomial import bound_both_sides, clopper_pearson
 from ckcv_ray.core.intervals import INTERVALS, MISS
-from ckcv_ray.core.measures import Score
+from ckcv_ray.core.measures import OF_SECOND, Score
 from ckcv_ray.core.options import get_values, list_inside, present
 from ckcv_ray.core.resampling.complete import Rotation
 from ckcv_ray.errors import (
@@ -1035,7 +1035,7 @@ def _tell_scores(result: Scored, judged: Judged | None, most: int) -> list[Secti
 
 def _tell_score(result: Scored, score: Score) -> Section:
     task, better = result.task, "larger" if score.greater else "smaller"
-    of_class = f"of {task.classes[1]!r}; " if score.of_second and task.n_classes == 2 else ""
+    of_class = f"of {task.classes[1]!r}; " if score.name in OF_SECOND and task.n_classes == 2 else ""
     title = f"{score.name} ({of_class}{better} is better)"
     tables = [_tabulate_score(result, score, title)]
     if result.computed.n_splits <= FEW_SPLITS:

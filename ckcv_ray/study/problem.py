@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ckcv_ray.core import measures
 from ckcv_ray.core.criteria import CLIP_IS, Criterion, MeanClippedError, UnitCounts
-from ckcv_ray.core.draws import PART, PERMUTATIONS, Draws, hold_out, order_held_out, permute_within
+from ckcv_ray.core.draws import PART, PERMUTATIONS, Draws, hold_out, order_held_out
 from ckcv_ray.core.intervals import CORRECTED_T, INTERVALS
 from ckcv_ray.core.measures import CLASSES, NUMBERS, TWO, ClippedErrors, Kind, Losses, Measure, Output, Score
 from ckcv_ray.core.resampling.base import EMPTY, FoldSize, Split
@@ -208,9 +208,12 @@ class Problem:
         As in scikit-learn's ``permutation_test_score``, the splits are those of the permuted targets: the
         same, unless they depend on the targets.
         """
-        task, draws = self.task, self.draws.at(*PERMUTATIONS)
+        task = self.task
+        order = self.draws.at(*PERMUTATIONS).make_generator(number).permutation(task.n)
         groups = next(iter(task.units.columns.values()), None)
-        task = replace(task, y=task.y[permute_within(groups, task.n, draws.make_generator(number))])
+        if groups is not None:
+            order[np.argsort(groups, kind="stable")] = order[np.argsort(groups[order], kind="stable")]
+        task = replace(task, y=task.y[order])
         return replace(self, task=task, all_rows=task)
 
     def check_models(self) -> None:
@@ -242,7 +245,7 @@ class Problem:
     def clip(self) -> float | None:
         """The error from which on predicted numbers are all equally wrong; None with classes or scores."""
         criterion = None if self.scores else self.study.criterion
-        return criterion.limit if isinstance(criterion, MeanClippedError) else None
+        return criterion.clip if isinstance(criterion, MeanClippedError) else None
 
     @property
     def score(self) -> str:
@@ -857,9 +860,12 @@ def check_splits(study: Procedure, scores: Sequence[Score], task: Task) -> None:
     resampling, permutations = study.resampling, study.permutations
     unfit = [score.name for score in scores if score.rows is None]
     if resampling.corrected and unfit:
+        fit = (
+            score.name for score in measures.OWN if score.rows is not None and task.target.kind in score.kinds
+        )
         raise InputError(
             f"resampling={resampling} needs measures that are means over rows, and {unfit[0]} is not: choose "
-            f"from {', '.join(measures.list_row_means(task.target.kind))}, or choose bootstrap632"
+            f"from {', '.join(fit)}, or choose bootstrap632"
         )
     if permutations and task.n_units < task.n:
         rows = np.lexsort((task.y, task.row_units))

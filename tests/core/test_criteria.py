@@ -57,7 +57,6 @@ def test_values_are_those_of_the_definition_and_ascend_from_the_least(kind, m, d
     assert values[0] == criterion.least(m) == values.min()
     assert np.all(np.diff(values) >= 0)
     assert 1 - m * 2.0**-52 <= values[-1] <= 1 or kind is MeanCost
-    assert criterion.compute_l_ee(totals, m) == fsum(values) / len(values)
 
 
 # From one number of rows to another

@@ -26,10 +26,9 @@ from ckcv_ray.core.measures import (
     ZeroOne,
     canonicalize,
     extend_score,
-    list_row_means,
     make_score,
     of_classes,
-    parse_numbers_by_label,
+    parse_pairs,
 )
 from ckcv_ray.errors import InputError
 from ckcv_ray.validation import ONE
@@ -101,7 +100,7 @@ def test_any_labels_in_any_order_come_back(numbers, random):
     text = canonicalize("w", dict(items))
     assert text == canonicalize("w", numbers) == canonicalize("w", text)
     rounded = {label: float(f"{value:.12g}") for label, value in numbers.items()}
-    assert parse_numbers_by_label(text) == rounded
+    assert dict(parse_pairs(text)) == rounded
     assert of_classes("w", text, sorted(numbers)) == [rounded[label] for label in sorted(numbers)]
 
 
@@ -264,7 +263,7 @@ OF_CLASSES = ["zero_one", "accuracy", "cross_entropy", "log_loss", "brier"]
 @given(n=st.integers(4, 15), seed=st.integers(0, 999))
 def test_a_mean_over_rows_is_that_of_its_rows(kind, n_classes, n, seed):
     y, said = answers(n, n_classes, seed) if n_classes else numbers(n, seed)
-    names = list_row_means(kind)
+    names = [score.name for score in OWN if score.rows is not None and kind in score.kinds]
     assert names == (OF_CLASSES if n_classes else ["squared", "absolute", "mape"])
     for name in (*names, "squared" if n_classes else "clipped:0.3"):  # Brier's, of classes
         score = make_score(name, kind)

@@ -78,7 +78,7 @@ def draw_pairs(rng: Rng) -> Rows:
 def draw_members(rng: Rng) -> Rows:
     """Yield members that classify rows."""
     members, seed = integer(rng, 2, 90), integer(rng, 0, 2**40)
-    yield draws.draw_members(members, SPLITS, draws.seed_members(seed))
+    yield draws.seed_members(seed).integers(members, size=SPLITS)
 
 
 def draw_scored(

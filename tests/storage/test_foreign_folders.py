@@ -39,7 +39,7 @@ from forgery import (
 from pyarrow import parquet
 
 from ckcv_ray import Job, Study, load_run
-from ckcv_ray.core.options import describe_part
+from ckcv_ray.core.options import value_to_json
 from ckcv_ray.engine import recorder
 from ckcv_ray.errors import InputError, RunError, StoreError, printable
 from ckcv_ray.learners.ensemble import make_schema
@@ -362,7 +362,7 @@ BESIDE: dict[str, tuple[Change, str]] = {
     "every k, one by one": (part("resampling", k=[*range(3, 25)]), "not in the canonical form for its data"),
     "a report of no k": (part("search", report_k=[5]), "report_k=5 is not among k"),
     "all rows held out": (
-        lambda c: c["study"].update(certify=describe_part(Holdout(holdout_share=0.99))),
+        lambda c: c["study"].update(certify=value_to_json(Holdout(holdout_share=0.99))),
         "23 of 24 rows held out leave 1",
     ),
 }

@@ -111,8 +111,13 @@ class Complete(CertifiableFolds):
         """Return the fold sizes; values of k with equal floor(n / k) share one."""
         assert not isinstance(self.k, str), "canonical chooses them"
         groups: dict[int, list[int]] = {}
-        for k in self.k or _list_every_k(n):
+        for k in self.k or ():
             groups.setdefault(n // k, []).append(k)
+        k = MIN_K
+        while not self.k and k <= n:  # about 2 sqrt(n) steps: not all k of 3 .. n need to be listed
+            last = n // (n // k)  # the largest k of this fold size
+            groups[n // k] = [k, last]
+            k = last + 1
         return tuple(
             FoldSize(ks[0], ks[-1], m, n - 2 * m, min(self.n_splits, _count_every_split(n, m)))
             for m, ks in groups.items()
@@ -152,20 +157,6 @@ class Rotation(CertifiableFolds):
         select, estimate = np.sort(order[first : first + m]), np.sort(order[second : second + m])
         train = np.setdiff1d(np.arange(units.n), np.concatenate([select, estimate]))
         return Split(train, select, estimate)
-
-
-def _list_every_k(n: int) -> list[int]:
-    """Return the smallest and the largest k of 3 .. n for each value of floor(n / k), in ascending order.
-
-    There are about 2 sqrt(n) such values, so not all n numbers of folds need to be listed.
-    """
-    listed: list[int] = []
-    k = MIN_K
-    while k <= n:
-        last = n // (n // k)
-        listed += [k, last] if last > k else [k]
-        k = last + 1
-    return listed
 
 
 def _count_every_split(n: int, m: int) -> int:

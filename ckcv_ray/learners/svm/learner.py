@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, ClassVar, Self
 
-from ckcv_ray.core.measures import Kind, Output, parse_numbers_by_label
+from ckcv_ray.core.measures import Kind, Output, parse_pairs
 from ckcv_ray.core.options import Option, option
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.base import Codec, Learner, Path, Space, Trainer
@@ -98,7 +98,7 @@ def check_products(class_weight: str, C: tuple[float, ...], n_classes: int = 2) 
     if class_weight == EQUALLY:
         return
     balanced = class_weight == BALANCED
-    given = [1 / n_classes, float(MOST)] if balanced else list(parse_numbers_by_label(class_weight).values())
+    given = [1 / n_classes, float(MOST)] if balanced else [weight for _, weight in parse_pairs(class_weight)]
     for product, end in ((C[0] * min(given), C[0]), (C[-1] * max(given), C[-1])):
         if not (math.isfinite(product) and product > 0):
             raise InputError(
