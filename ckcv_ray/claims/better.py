@@ -78,7 +78,7 @@ class Better(Quantity):
 
     def claim(self, held: HeldOutPredictions, rule: Rule) -> Iterator[Claim]:
         """Yield the claim that a rule errs less often than another learner of the study; see ``Quantity``."""
-        other, delta = held.find_reference(self.reference), held.delta_of_wins
+        other, delta = held.find_reference(self.reference), held.delta * held.part_of_wins
         if other is None:
             winner = held.problem.learner.codec.setting(held.models.best.members[0].model)[LEARNER]
             own = winner == self.reference
@@ -86,11 +86,32 @@ class Better(Quantity):
             claim = Claim(self, rule.name, None, delta, "", errors=0, rows=0)
             yield self.conclude(claim, held, "", f"{self.reference} {why}.")
             return
+        problem, who, against = held.problem, rule.classifier(), other[0]
         wrong, missed = (each.label != held.rows.y for each in (held.predict(rule), other[1]))
         compared = compare_rows(held, wrong, missed)
         bound, rows = compared.bound(held, delta), compared.won + compared.lost
         claim = Claim(self, rule.name, bound, delta, "", errors=compared.lost, rows=rows)
-        yield _state(held, other[0], rule, compared, claim)
+        of, tie, proven_by = "new rows", "", "exact sign test"
+        if problem.has_losses:
+            of, tie = "of a new group's rows, on average,", " (by a fair coin where both or neither are)"
+            proven_by = name_loss_bound(len(compared.differences), "group", held.drawn)
+        wins = f"where one of the two alone is right{tie}, it is the former with probability {claim.says}"
+        says = f"{who} misclassifies fewer {of} than {against}: {wins}"
+        if bound >= 0.5:
+            more = "as measured, more rows alone are not expected to prove it"
+            # ``expect_units`` proves one of two statements, at half of the delta that it is given
+            expected = expect_units(compared.differences, 2 * delta, None, problem.has_losses)
+            if expected is not None:
+                in_all = format_about(problem.all_rows.n_units * expected / len(compared.differences))
+                units = f"about {in_all} new {problem.all_rows.unit}s"
+                more = f"{units}, like these but none of them, are expected to prove it"
+            says = f"of {who} and {against}: {wins}; not yet proven that the former misclassifies fewer {of}"
+            says += f" than the latter: {more}"
+        method = (
+            f"holdout: of {len(held.rows.y)} previously unused rows {compared.won} wrong by the latter alone "
+            f"and {compared.lost} by the former alone, {proven_by}"
+        )
+        yield claim.state(says, method, held.state_premise(of_counts=False))
 
     def check(self, problem: Problem) -> None:
         """Raise InputError if the search does not find the best setting of the learner to compare with."""
@@ -155,29 +176,3 @@ def compare_rows(
     differences = average_by_group(np.minimum(of_rows + rounding, 1), units)[held.order]
     won, lost = int(np.sum(of_rows < 0)), int(np.sum(of_rows > 0))
     return PairedCounts(won, lost, differences, shares)
-
-
-def _state(held: HeldOutPredictions, against: str, rule: Rule, compared: PairedCounts, claim: Claim) -> Claim:
-    """Return a claim with its sentence: proven, or not yet, and about how many rows it would take."""
-    problem, who = held.problem, rule.classifier()
-    of, tie, proven_by = "new rows", "", "exact sign test"
-    if problem.has_losses:
-        of, tie = "of a new group's rows, on average,", " (by a fair coin where both or neither are)"
-        proven_by = name_loss_bound(len(compared.differences), "group", held.drawn)
-    wins = f"where one of the two alone is right{tie}, it is the former with probability {claim.says}"
-    says = f"{who} misclassifies fewer {of} than {against}: {wins}"
-    if claim.bound is None or claim.bound >= 0.5:
-        more = "as measured, more rows alone are not expected to prove it"
-        # ``expect_units`` proves one of two statements, at half of the delta that it is given
-        expected = expect_units(compared.differences, 2 * claim.delta, None, problem.has_losses)
-        if expected is not None:
-            in_all = format_about(problem.all_rows.n_units * expected / len(compared.differences))
-            units = f"about {in_all} new {problem.all_rows.unit}s"
-            more = f"{units}, like these but none of them, are expected to prove it"
-        says = f"of {who} and {against}: {wins}; not yet proven that the former misclassifies fewer {of}"
-        says += f" than the latter: {more}"
-    method = (
-        f"holdout: of {len(held.rows.y)} previously unused rows {compared.won} wrong by the latter alone and "
-        f"{compared.lost} by the former alone, {proven_by}"
-    )
-    return claim.state(says, method, held.state_premise(of_counts=False))

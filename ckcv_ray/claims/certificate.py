@@ -124,11 +124,6 @@ class Compared:
             return not claim.gate.passed
         return claim.bound is None or claim.bound >= self.baseline.error
 
-    def compare(self, claim: Claim) -> str:
-        """Return a clause that compares a claim about an error with the baseline."""
-        clause = f"against {self.baseline.describe(self.labels)}"
-        return f"{clause}, and that this is better is not proven" if self.is_worthless(claim) else clause
-
     def describe_gate(self, claim: Claim) -> str:
         """Return a clause that says that a rule is proven better than every constant; "" if it is not."""
         if claim.gate is None or self.is_worthless(claim):
@@ -297,7 +292,15 @@ class Certificate(Compared, Stored):
                 characters.
         """
         certificate = read_as(cls, values)
-        _check_printable(values)
+        left: list[Any] = [values]  # a text could control a terminal; some are the user's own
+        while left:
+            match left.pop():
+                case str() as text if not text.isprintable():
+                    raise ValueError(f"it holds control characters: {text!r}")
+                case dict() as inner:
+                    left.extend(value for name, value in inner.items() if name not in FREE_TEXT_FIELDS)
+                case list() | tuple() as inner:
+                    left.extend(inner)
         return certificate
 
     @property
@@ -334,15 +337,6 @@ class Certificate(Compared, Stored):
             matrix = ((right[0], first["errors"]), (second["errors"], right[1]))
         return np.column_stack([matrix, totals - np.sum(matrix, axis=1)])
 
-    def check(self) -> None:
-        """Raise ValueError if the confusion matrix has other classes, or more rows than there are."""
-        totals = self.class_totals
-        sizes = [len(line) for line in self.confusion or ()]
-        if sizes != [len(totals)] * (len(totals) if len(totals) > 2 else 0):
-            raise ValueError(f"confusion: expected a row and a column for each of {len(totals)} classes")
-        if any(sum(line) > rows for line, rows in zip(self.confusion or (), totals, strict=False)):
-            raise ValueError("confusion: it has more rows than there are")
-
     def list_cautions(self) -> list[str]:
         """Return a sentence for each reason not to rely on what is proven, or not to use F*."""
         (first, *others), held, units, unit = self.claims, self.n_held, self.n_rows, "row"
@@ -354,16 +348,7 @@ class Certificate(Compared, Stored):
             listed = ", ".join(cut_list([cut(repr(name), MAX_OF_LABEL) for name in self.giveaways], "more"))
             said.append(f"Columns that give the target away, unless known for a new row: {listed}.")
         said += self.describe_guesses()
-        said += self.describe_constants()
-        said += describe_held_share(held, units, unit)
-        if first.gate is None and first.quantity.is_error and not self.is_worthless(first):
-            lack = "That this is better than a constant is not proven"
-            said.append(f"{lack}: it takes held-out rows (--certify holdout).")
-        return said + self.describe_repeats()
-
-    def describe_constants(self) -> list[str]:
-        """Return a sentence if half of F*'s members are no better than constants, and one for the refit."""
-        members, refit, said = self.constants["members"], self.constants["refit"], list[str]()
+        members, refit = self.constants["members"], self.constants["refit"]
         of_class = Counter(number for number in members if number is not None)
         if 2 * of_class.total() >= len(members):
             listed = ", ".join(f"{quote_label(self.labels[n])}: {of_class[n]:,}" for n in sorted(of_class))
@@ -376,7 +361,11 @@ class Certificate(Compared, Stored):
                 f"The model refit is right only about held-out rows of {quote_label(self.labels[refit])}: it "
                 "is no better than a constant."
             )
-        return said
+        said += describe_held_share(held, units, unit)
+        if first.gate is None and first.quantity.is_error and not self.is_worthless(first):
+            lack = "That this is better than a constant is not proven"
+            said.append(f"{lack}: it takes held-out rows (--certify holdout).")
+        return said + self.describe_repeats()
 
     def describe_repeats(self) -> list[str]:
         """Return a list of one sentence if rows equal another row: how much of what is proven remains."""
@@ -390,19 +379,6 @@ class Certificate(Compared, Stored):
             says = f"{origin} and are counted once, the first claim is {limits}"
         equal = describe_equal_rows(self.repeats, self.n_rows, self.groups is None)
         return [f"{equal}: {says}."]
-
-
-def _check_printable(values: dict[str, Any]) -> None:
-    """Raise ValueError if a text could control a terminal; labels and the groups' column are the user's."""
-    left: list[Any] = [values]
-    while left:
-        match left.pop():
-            case str() as text if not text.isprintable():
-                raise ValueError(f"it holds control characters: {text!r}")
-            case dict() as inner:
-                left.extend(value for name, value in inner.items() if name not in FREE_TEXT_FIELDS)
-            case list() | tuple() as inner:
-                left.extend(inner)
 
 
 def describe_least(least: float, clip: float | None) -> str:

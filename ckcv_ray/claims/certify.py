@@ -66,7 +66,7 @@ from ckcv_ray.learners.ensemble import (
     count_classes,
     find_only_class,
 )
-from ckcv_ray.records.candidates import Searched, read_winner, summarize_search
+from ckcv_ray.records.candidates import read_winner, summarize_search
 from ckcv_ray.study.parts import MAX_HALVED_ROWS, Holdout, Paper, parse_condition
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.tables.questions import find_giveaways, find_repeats
@@ -143,8 +143,16 @@ def certify(predictions: HeldOutPredictions, table: pa.Table, files: Mapping[str
         doubled = ceil_percent(2 * first.risk) if first.risk < 0.5 else "100 %, which says nothing"
         follows = "By majority vote instead of a random member, what is proven is twice this bound"
         said.append(f"{follows}: {doubled}.")
-    if certificate.search is not None:
-        said.append(describe_search(certificate.search, problem.clip))
+    if (search := certificate.search) is not None:
+        all_of, left, least = search["candidates"], search["not_excluded"], search["least"]
+        left_open = f"excluded each of the {all_of:,} candidates that could have been better."
+        if least is not None:
+            left_open = (
+                f"another candidate may be better: {left:,} of {all_of:,} candidates were not excluded, of "
+                f"which the best could still have an L_MS of {describe_least(least, problem.clip)}. What is "
+                "proven holds for this one, since it allows for any selection."
+            )
+        said.append(f"The search was within an effort of {search['effort']:,} evaluations, and {left_open}")
     said += filter(None, [describe_weights(problem), PROVISIONAL if certificate.provisional else ""])
     return replace(certificate, statements=(*said, *certificate.list_cautions()))
 
@@ -216,7 +224,11 @@ def check_certificate(certificate: Certificate, problem: Problem, table: pa.Tabl
         if not agree(stored.get(name), made.get(name), ROUNDING):
             was, follows = (cut(repr(of.get(name)), MAX_SHOWN) for of in (stored, made))
             raise ValueError(f"{name} is {was}, but {follows} follows from the other files")
-    certificate.check()
+    totals, confusion = certificate.class_totals, certificate.confusion or ()
+    if [*map(len, confusion)] != [len(totals)] * (len(totals) if len(totals) > 2 else 0):
+        raise ValueError(f"confusion: expected a row and a column for each of {len(totals)} classes")
+    if any(sum(line) > rows for line, rows in zip(confusion, totals, strict=False)):
+        raise ValueError("confusion: it has more rows than there are")
     claims, held, of_study = certificate.claims, HeldOutPredictions(problem, models), problem.study.certify
     named = list_claimed(problem).items()
     rules = {(str(quantity), held.find_rule(name).name, of_study) for name, quantity in named}
@@ -275,19 +287,6 @@ def count_confusion(problem: Problem, ensemble: Ensemble) -> CountMatrix:
         decided = predicted >= 0
         np.add.at(counts, (task.y[scored][decided], predicted[decided]), 1)
     return tuple(map(tuple, counts.tolist()))
-
-
-def describe_search(search: Searched, clip: float | None) -> str:
-    """Return a sentence on what a search within a budget left open; for numbers as shares of the clip."""
-    all_of, left, least = search["candidates"], search["not_excluded"], search["least"]
-    said = f"The search was within an effort of {search['effort']:,} evaluations"
-    if least is None:
-        return f"{said}, and excluded each of the {all_of:,} candidates that could have been better."
-    return (
-        f"{said}, and another candidate may be better: {left:,} of {all_of:,} candidates were not "
-        f"excluded, of which the best could still have an L_MS of {describe_least(least, clip)}. What is "
-        "proven holds for this one, since it allows for any selection."
-    )
 
 
 def list_conditions(problem: Problem) -> dict[str, tuple[str, ...]]:

@@ -234,10 +234,6 @@ class Within(Quantity):
         width = float(np.sort(errors)[len(errors) - 1 - beyond]) if few[0] else np.inf
         return width if width < self.largest else np.inf  # also for predictions that are not finite
 
-    def scale(self, value: float) -> float:
-        """Return the bound that a condition asks for: the value itself."""
-        return value
-
     def find_asked(self, problem: Problem) -> tuple[str, float]:
         """Return the option that asks for it and whose name holds the share, for any distance at all."""
         return f"claim={self}", 0.0

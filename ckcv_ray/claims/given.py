@@ -44,6 +44,8 @@ class GivenPredictions(HeldOutPredictions):
 
     predictions: Predictions = field(kw_only=True)
     baseline: float | None = field(default=None, kw_only=True)
+    drawn = False
+    part_of_wins = 0.5  # the margin beside them is another statement, with the other half
 
     @classmethod
     def of(cls, predictions: Predictions, study: Study, baseline: float | None = None) -> "GivenPredictions":
@@ -81,11 +83,6 @@ class GivenPredictions(HeldOutPredictions):
     def order(self) -> Index:
         """Positions of the units, in an order that was not drawn."""
         return np.arange(self.predictions.task.n_units)
-
-    @property
-    def drawn(self) -> bool:
-        """Whether the order of the units was drawn."""
-        return False
 
     @property
     def constants(self) -> Sequence[float]:
@@ -137,11 +134,6 @@ class GivenPredictions(HeldOutPredictions):
         if self.predictions.empty.any():
             known = np.where(self.predictions.empty, -1, known)
         return Prediction(known, np.full(n, -1), np.full(n, np.nan) if score is None else score, np.ones(n))
-
-    @property
-    def delta_of_wins(self) -> float:
-        """The delta of a share of wins: the margin beside it is another statement, with the other half."""
-        return self.delta / 2
 
     def average(self, predicted: Numbers, claim: Claim) -> float:
         """Return the mean loss of predictions, with rows or groups counted as for a claim."""

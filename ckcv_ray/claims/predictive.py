@@ -65,6 +65,12 @@ class Tally(NamedTuple):
     wrong: tuple[int, ...]
     rows: tuple[int, ...]
 
+    @classmethod
+    def of(cls, threshold: float, wrong: Mask, *kinds: Mask) -> "Tally":
+        """Count the rows of each kind, and the wrong ones of these."""
+        wrong_of_each = tuple(int(np.sum(wrong & kind)) for kind in kinds)
+        return cls(threshold, wrong_of_each, tuple(int(np.sum(kind)) for kind in kinds))
+
 
 @dataclass(frozen=True)
 class FixedSequence:
@@ -100,11 +106,6 @@ class FixedSequence:
         """The chosen threshold; None if no test passed."""
         return self.chosen.threshold if self.passed else None
 
-    @property
-    def level(self) -> str:
-        """The probability that it and what is claimed with the other half of delta hold: "at least 95 %"."""
-        return f"at least {format_level(2 * self.delta)}"
-
     def bound(self, counted: Tally, copies: int = 0) -> list[float]:
         """Return the bounds on the shares of wrong rows; ``copies`` of the rows are not counted."""
         each = self.delta / len(counted.rows)
@@ -112,14 +113,12 @@ class FixedSequence:
 
     def count_passed(self, copies: int = 0) -> int:
         """Return how many tests pass before the first that fails; ``copies`` of the rows are not counted."""
-        return sum(takewhile(bool, (self._passes(self.bound(counted, copies)) for counted in self.counts)))
+        risks = (self.risk(self.bound(counted, copies)) for counted in self.counts)
+        return sum(1 for _ in takewhile(lambda risk: risk <= self.most, risks))
 
     def prove(self, copies: int) -> float | None:
         """Return what is proven of the risk; None if nothing is, or less without ``copies`` of the rows."""
         return self.most if 0 < self.passed <= self.count_passed(copies) else None
-
-    def _passes(self, shares: Sequence[float]) -> bool:
-        return self.risk(shares) <= self.most
 
     def explain(self, quantity: Quantity, n: int, kinds: Sequence[str]) -> str:
         """Return why no test passes, and how many rows a proof may take, as the end of a sentence.
@@ -147,10 +146,10 @@ class FixedSequence:
             of_first = int(rows[0] / sum(rows) * rows_in_all)
             sizes = (of_first, rows_in_all - of_first)[: len(rows)]
             expected = tuple(ceil(rate * size) for rate, size in zip(rates, sizes, strict=True))
-            return self._passes(self.bound(Tally(0.0, expected, sizes)))
+            return self.risk(self.bound(Tally(0.0, expected, sizes))) <= self.most
 
         more, needed = "as measured, more rows alone are not expected to help", MAX_ROWS
-        if self._passes(rates):
+        if self.risk(rates) <= self.most:
             needed = find_first(passes, 1, MAX_ROWS)
         if needed < MAX_ROWS:
             more = (
@@ -238,7 +237,7 @@ class PredictiveValue(Predictive, Requirable):
             f"holdout: {missed} of {positives} previously unused rows of class {label!r} and {flagged} of "
             f"{negatives} of class {second!r} wrong, Clopper-Pearson for both; {tests.passed} of "
             f"{len(tests.counts)} cut-offs passed in a fixed sequence; jointly with the recalls with "
-            f"probability {tests.level}"
+            f"probability at least {format_level(held.delta)}"
         )
         lack = tests.explain(self, held.problem.all_rows.n, ["positive", "other"])
         yield self.conclude(claim, held, method, lack)
@@ -259,12 +258,14 @@ class PredictiveValue(Predictive, Requirable):
         delta, positive, X, least = held.delta / 2, problem.positive, problem.task.X, required.value
 
         def make() -> FixedSequence:
-            sets = held.list_unlearned()
-            scores = np.concatenate([member.model.predict(X[rows]).score for member, rows in sets])
-            classes = np.concatenate([problem.task.y[rows] for _, rows in sets])
-            cut_offs = fix_cut_offs(scores, classes, positive, self, least, len(y), delta)
-            counts = count_cut_offs(held.predict(rule).score, y, cut_offs)
-            return FixedSequence(counts, self.find_risk, self.scale(least), delta)
+            members, score = held.models.best.members, held.predict(rule).score
+            sets = [problem.find_estimate_rows(member.k, member.split) for member in members]
+            scores = [one.model.predict(X[rows]).score for one, rows in zip(members, sets, strict=True)]
+            classes = np.concatenate([problem.task.y[rows] for rows in sets])
+            cut_offs = fix_cut_offs(np.concatenate(scores), classes, positive, self, least, len(y), delta)
+            kinds = y == positive, y != positive
+            counts = [Tally.of(one.value, one.classify(score) != y, *kinds) for one in cut_offs]
+            return FixedSequence(tuple(counts), self.find_risk, self.scale(least), delta)
 
         return held.make_once((str(self), rule), make)
 
@@ -379,7 +380,8 @@ def fix_cut_offs(
     of_class, outside = np.sort(oriented[y == right]), np.sort(oriented[y != right])
     values = np.unique(of_class if len(of_class) else oriented)[::-1]
     values = values[np.unique(np.linspace(0, len(values) - 1, N_CONSIDERED).round().astype(int))]
-    shares = np.array([1 - _share_from(of_class, values), _share_from(outside, values)])  # of wrong rows
+    reached = [(len(of) - np.searchsorted(of, values)) / max(1, len(of)) for of in (of_class, outside)]
+    shares = np.array([1 - reached[0], reached[1]])  # of wrong rows
     expected = round(held * len(of_class) / len(y))
     rows = np.array([[expected], [held - expected]])
     wrong = np.ceil(shares * rows).astype(int)
@@ -396,21 +398,6 @@ def fix_cut_offs(
     return tuple(CutOff(value, positive) for value in chosen.tolist())
 
 
-def count_cut_offs(score: Values, y: Classes, cut_offs: tuple[CutOff, ...]) -> tuple[Tally, ...]:
-    """Return the wrong held-out rows of each class at each cut-off, the positive class first."""
-    counts = list[Tally]()
-    for cut_off in cut_offs:
-        wrong, positive = cut_off.classify(score) != y, y == cut_off.positive
-        of_each = [(int(np.sum(wrong[part])), int(np.sum(part))) for part in (positive, ~positive)]
-        counts.append(Tally(cut_off.value, *zip(*of_each, strict=True)))
-    return tuple(counts)
-
-
-def _share_from(ordered: Values, values: Values) -> Values:
-    """Return the share of ascending scores that are at least each value; 0 if there are no scores."""
-    return np.asarray((len(ordered) - np.searchsorted(ordered, values)) / max(1, len(ordered)))
-
-
 class OfAnswered(Quantity):
     """A quantity of the rows confident enough to be answered; both kinds have one share of delta together."""
 
@@ -422,14 +409,15 @@ class OfAnswered(Quantity):
         (_, most), X, rows = self.find_asked(held.problem), held.problem.task.X, held.rows
 
         def make() -> FixedSequence:
-            confidence = [  # of each member of F* on the rows of its estimate set
-                Rule(f"member:{member.split}").measure_confidence(held.models, X[unlearned])
-                for member, unlearned in held.list_unlearned()
-            ]
-            thresholds = fix_thresholds(np.concatenate(confidence), len(rows.y), most, held.delta / 2)
+            unlearned = list[Values]()  # confidence of each member of F* on the rows of its estimate set
+            for member in held.models.best.members:
+                scored = X[held.problem.find_estimate_rows(member.k, member.split)]
+                unlearned.append(Rule(f"member:{member.split}").measure_confidence(held.models, scored))
+            thresholds = fix_thresholds(np.concatenate(unlearned), len(rows.y), most, held.delta / 2)
+            confidence = rule.measure_confidence(held.models, rows.X)
             wrong = held.predict(rule).label != rows.y
-            counts = count_answered(rule.measure_confidence(held.models, rows.X), wrong, thresholds)
-            return FixedSequence(counts, lambda shares: shares[0], most, held.delta / 2)
+            counts = [Tally.of(least, wrong, confidence >= least) for least in thresholds.tolist()]
+            return FixedSequence(tuple(counts), lambda shares: shares[0], most, held.delta / 2)
 
         return held.make_once(("answered", rule), make)
 
@@ -468,9 +456,10 @@ class AnsweredError(OfAnswered):
             self, rule.name, bound, tests.delta, "", errors=wrong, rows=rows, least_confidence=least
         )
         passed = f"{tests.passed} of {len(tests.counts)} thresholds passed in a fixed sequence"
+        jointly = f"jointly with probability at least {format_level(held.delta)}"
         seen = f"holdout: {wrong} of {rows} previously unused rows answered wrong, Clopper-Pearson; {passed}"
         lack = tests.explain(self, held.problem.all_rows.n, ["answered"])
-        yield self.conclude(claim, held, f"{seen}; jointly with probability {tests.level}", lack)
+        yield self.conclude(claim, held, f"{seen}; {jointly}", lack)
 
     def foresee(self, problem: Problem) -> Iterator[Need]:
         """Yield how many rows have to be answered; the other half of delta is for the share answered."""
@@ -499,7 +488,8 @@ class AnsweredShare(OfAnswered):
             f"holdout: {rows} of {every} previously unused rows answered, Clopper-Pearson for {n} thresholds"
         )
         lack = "" if tests.passed else "nothing is proven of their error."
-        yield self.conclude(claim, held, f"{seen} together; jointly with probability {tests.level}", lack)
+        method = f"{seen} together; jointly with probability at least {format_level(held.delta)}"
+        yield self.conclude(claim, held, method, lack)
 
 
 def fix_thresholds(confidence: Values, held: int, most: float, delta: float) -> Values:
@@ -515,9 +505,3 @@ def fix_thresholds(confidence: Values, held: int, most: float, delta: float) -> 
     shares = np.linspace(min(1.0, find_fewest_rows(most, ALLOWED, delta) / held), 1.0, N_THRESHOLDS)[:-1]
     positions = np.ceil(shares * len(ordered)).astype(np.intp) - 1
     return np.unique([0.0, *ordered[positions]])[::-1]
-
-
-def count_answered(confidence: Values, wrong: Mask, thresholds: Values) -> tuple[Tally, ...]:
-    """Return the counts at each threshold, given the confidence and the errors on the held-out rows."""
-    chosen = ((float(t), confidence >= t) for t in thresholds)
-    return tuple(Tally(t, (int(np.sum(wrong & rows)),), (int(np.sum(rows)),)) for t, rows in chosen)

@@ -27,7 +27,6 @@ from ckcv_ray.core.bounds.betting import MAX_OPTIMISED, bound_losses
 from ckcv_ray.core.bounds.binomial import (
     MAX_ROWS,
     MIN_DELTA,
-    bound_both_sides,
     bound_in_order,
     clopper_pearson,
     count_without,
@@ -45,7 +44,7 @@ from ckcv_ray.errors import (
     pluralize,
 )
 from ckcv_ray.learners.choice import LABEL
-from ckcv_ray.learners.ensemble import Ensemble, Member, Models, Prediction
+from ckcv_ray.learners.ensemble import Ensemble, Models, Prediction
 from ckcv_ray.study.parts import Condition, Holdout
 from ckcv_ray.study.problem import Candidate, Problem
 from ckcv_ray.tables.task import Task, TestRows
@@ -103,11 +102,13 @@ class HeldOutPredictions:
         problem: the problem that was solved.
         models: the models of the run.
         copies: number of held-out rows, or groups, that do not count as independent, not known which.
+        part_of_wins: part of the delta of a claim that a share of wins has.
     """
 
     problem: Problem
     models: Models
     copies: int = 0
+    part_of_wins: ClassVar[float] = 1.0
     _made: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def without(self, copies: int) -> "HeldOutPredictions":
@@ -134,11 +135,6 @@ class HeldOutPredictions:
     def delta(self) -> float:
         """The delta of each of the claims among which the study's delta is divided."""
         return self.problem.study.delta_of_claim
-
-    @property
-    def delta_of_wins(self) -> float:
-        """The delta of a share of wins."""
-        return self.delta
 
     @cached_property
     def order(self) -> Index:
@@ -212,11 +208,6 @@ class HeldOutPredictions:
             ("probabilities", rule),
             lambda: rule.ensemble(self.models).probabilities(self.rows.X, member),
         )
-
-    def list_unlearned(self) -> list[tuple[Member, Index]]:
-        """Return each member of F* with the rows of its estimate set, from which it has not learned."""
-        members = self.models.best.members
-        return [(member, self.problem.find_estimate_rows(member.k, member.split)) for member in members]
 
     def find_reference(self, label: str) -> tuple[str, Prediction, Ensemble] | None:
         """Return the model of a learner that the winner is compared with: its name, predictions, and itself.
@@ -386,20 +377,6 @@ class Claim(Stored):
         """Return it with its sentence: what it assumes, its delta, what it says, and how it was obtained."""
         sure = f"with probability at least {format_level(self.delta)} over {premise.over}"
         return replace(self, statement=f"{premise.given}, {sure}, {says} ({method}).{premise.limits}")
-
-    def find_interval(self, required: Condition | None, delta: float) -> tuple[float, float] | None:
-        """Return the exact interval of what was counted on held-out rows, in [0, 1].
-
-        It is None where counts are not binomial, as for a class at a cut-off that its own rows chose.
-
-        Args:
-            required: what the cut-off was chosen for, if one was.
-            delta: probability with which the interval may miss.
-        """
-        fixed = self.cut_off is None or is_fixed_for(str(self.quantity), required)
-        if not (self.held_out and self.quantity.of_counts and fixed and self.rows) or self.bound is None:
-            return None
-        return bound_both_sides(self.part, self.rows, delta)
 
     def check(self, name: str, labels: Sequence[Label], of_subgroup: bool = False) -> None:
         """Raise ValueError if it is impossible: its class does not exist, say, or too many rows are wrong."""
@@ -742,11 +719,6 @@ class Acceptance(NamedTuple):
     refuted: bool  # whether the contrary is proven, at the same level
     proven: str  # what is proven of its quantity, in words
 
-    @property
-    def lack(self) -> str:
-        """What is lacking, as the end of a clause; "" if it is met."""
-        return "" if self.met else " (the contrary is proven)" if self.refuted else " (not yet proven)"
-
     def to_json(self) -> dict[str, str | bool]:
         """Return the fields as JSON values."""
         return {**self._asdict(), "condition": str(self.condition)}
@@ -776,15 +748,6 @@ def decide(condition: Condition, claims: Sequence[Claim], units: int, has_losses
         refuted = any(quantity.find_least(claim, units, has_losses) > allowed for claim in fixed)
     proven = ", ".join(map(str, first))
     return Acceptance(condition, met, refuted, f"proven {proven}" if proven else "nothing is proven of it")
-
-
-def describe_decisions(decisions: Sequence[Acceptance]) -> str:
-    """Return one line that says whether a result is accepted, and why; "" without conditions."""
-    if not decisions:
-        return ""
-    failed = [decision for decision in decisions if not decision.met]
-    said = "; ".join(f"{one.condition}: {one.proven}{one.lack}" for one in failed or decisions)
-    return f"{'NOT ACCEPTED' if failed else 'ACCEPTED'}: {said}"
 
 
 def format_ends(low: float, high: float) -> str:

@@ -15,6 +15,7 @@ the (k + 1)-th largest.
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -70,16 +71,6 @@ class Requirable(Quantity):
         """Return the cut-off of a rule's scores for the condition of the study."""
 
 
-def choose_cut_off(held: HeldOutPredictions, rule: Rule) -> ChosenCutOff:
-    """Return what was found for the condition of the study, if it has one, on the scores of a rule."""
-    required = held.problem.required
-    if required is None:
-        return ChosenCutOff()
-    quantity = read_quantity(required.name)
-    assert isinstance(quantity, Requirable)
-    return held.make_once(("cut-off", rule), lambda: quantity.choose_cut_off(held, rule))
-
-
 class Recall(Quantity):
     """The share of a class's rows that a rule classifies correctly, one claim for each class."""
 
@@ -100,7 +91,11 @@ class Recall(Quantity):
 
     def claim(self, held: HeldOutPredictions, rule: Rule) -> Iterator[Claim]:
         """Yield a claim for each class, at the cut-off that the study requires; see ``Quantity``."""
-        chosen, predicted = choose_cut_off(held, rule), held.predict(rule)
+        required, chosen, predicted = held.problem.required, ChosenCutOff(), held.predict(rule)
+        if required is not None:
+            quantity = read_quantity(required.name)
+            assert isinstance(quantity, Requirable)
+            chosen = held.make_once(("cut-off", rule), partial(quantity.choose_cut_off, held, rule))
         if chosen.cut_off is not None:
             rule = replace(rule, cut_off=chosen.cut_off)
             predicted = predicted._replace(label=chosen.cut_off.classify(predicted.score))

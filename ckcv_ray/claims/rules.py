@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ckcv_ray.core.measures import Output
 from ckcv_ray.learners.ensemble import Ensemble, Models, Prediction
@@ -36,13 +35,10 @@ class CutOff(NamedTuple):
     value: float
     positive: int
 
-    def flag(self, score: Values) -> NDArray[np.bool_]:
-        """Return which rows are flagged, given scores (rows,) that are larger for rows of class 1."""
-        return np.asarray(orient_scores(score, self.positive) >= self.value)
-
     def classify(self, score: Values) -> Classes:
-        """Return the class of each row, given scores as for ``flag``."""
-        return np.where(self.flag(score), self.positive, 1 - self.positive).astype(np.int32)
+        """Return the class of each row, given scores (rows,) that are larger for rows of class 1."""
+        flagged = orient_scores(score, self.positive) >= self.value
+        return np.where(flagged, self.positive, 1 - self.positive).astype(np.int32)
 
 
 def orient_scores(score: Values, positive: int) -> Values:

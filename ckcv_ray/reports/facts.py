@@ -498,7 +498,12 @@ def tell_quote(
         of = f"{quoted.name} on {task.units.word(*NEW)} in the long run, {quoted.quantity.side}"
         told.append(Fact("number", quoted.limit, PAGE, quoted.bound, *_find_basis(quoted)))
         told.append(Fact("of", f"{of}{scope}; proven, by {quoted.method}"))
-    told.append(Fact("accepted", quantity.describe_decisions(decisions), FIRST, decisions))
+    failed, reasons = [decision for decision in decisions if not decision.met], list[str]()
+    for one in failed or decisions:
+        lack = "" if one.met else " (the contrary is proven)" if one.refuted else " (not yet proven)"
+        reasons.append(f"{one.condition}: {one.proven}{lack}")
+    accepted = f"{'NOT ACCEPTED' if failed else 'ACCEPTED'}: {'; '.join(reasons)}" if reasons else ""
+    told.append(Fact("accepted", accepted, FIRST, decisions))
     may = "Quote with CAUTION" if cautions or question else "May be quoted"
     if quoted is None:
         lacking = (

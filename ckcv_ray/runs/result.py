@@ -13,8 +13,9 @@ import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
 from ckcv_ray.claims.certificate import Certificate
-from ckcv_ray.claims.quantity import Acceptance, Claim, decide
+from ckcv_ray.claims.quantity import Acceptance, Claim, decide, is_fixed_for
 from ckcv_ray.claims.rules import ONE_MODEL, CutOff, Rule, find_member, parse_rule
+from ckcv_ray.core.bounds.binomial import bound_both_sides
 from ckcv_ray.core.measures import PROBABILITY, Outputs, make_score
 from ckcv_ray.core.options import present
 from ckcv_ray.errors import InputError, ceil_percent, format_level, format_number, name_reason, pluralize
@@ -272,9 +273,13 @@ class Certified(Result):
         """Claims with low and high ends of exact intervals of what was counted, each at the study's level."""
         if not self.task.units.independent:
             return []
-        required, delta = self.problem.required, self.certificate.delta
-        found = [(claim, claim.find_interval(required, delta)) for claim in self.claims]
-        return [(claim, *ends) for claim, ends in found if ends is not None]
+        found = list[tuple[Claim, float, float]]()
+        for claim in self.claims:  # counts are not binomial of a class at a cut-off that its own rows chose
+            fixed = claim.cut_off is None or is_fixed_for(str(claim.quantity), self.problem.required)
+            counted = claim.held_out and claim.quantity.of_counts and claim.bound is not None
+            if counted and fixed and claim.rows:
+                found.append((claim, *bound_both_sides(claim.part, claim.rows, self.certificate.delta)))
+        return found
 
     @property
     def ensemble(self) -> Ensemble:
@@ -386,7 +391,9 @@ class Certified(Result):
                 counted = f"where an error above {clip} counts as {clip}"
                 what = f"to be off {of_group}by at most {found.limit} on average, {counted}"
             sure = f"with probability {format_level(found.delta)} ({method})"
-            said = f"{by}: proven {what}, {sure}; {c.compare(found)}"
+            constant = c.baseline.describe(c.labels)
+            constant += ", and that this is better is not proven" * c.is_worthless(found)
+            said = f"{by}: proven {what}, {sure}; against {constant}"
         elif covering:
             said = by
         elif rule.name == "full":

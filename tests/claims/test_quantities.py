@@ -12,7 +12,7 @@ from nearest_centroid import NearestCentroid  # registers it
 from quantity_contract import Law, QuantityContract, Row
 
 from ckcv_ray import InputError, Study, Task
-from ckcv_ray.claims.predictive import FixedSequence, count_answered, count_cut_offs
+from ckcv_ray.claims.predictive import FixedSequence, Tally
 from ckcv_ray.claims.quantity import Claim, HeldOutPredictions
 from ckcv_ray.claims.rules import CutOff
 from ckcv_ray.core.quantities import QUANTITIES, list_quantities
@@ -208,8 +208,9 @@ class TestPpvRequired(OfClasses):
 
     def add(self, held: HeldOutPredictions, rows: Sequence[Row]) -> None:
         score, y = (np.array(values) for values in zip(*((row.score, row.y) for row in rows), strict=True))
-        counts = count_cut_offs(score, y, (CutOff(2.0, 1), CutOff(1.0, 1)))
-        tests = FixedSequence(counts, self.quantity.find_risk, 0.45, held.delta / 2)
+        wrong = [CutOff(least, 1).classify(score) != y for least in (2.0, 1.0)]
+        counts = [Tally.of(least, of, y == 1, y == 0) for least, of in zip((2.0, 1.0), wrong, strict=True)]
+        tests = FixedSequence(tuple(counts), self.quantity.find_risk, 0.45, held.delta / 2)
         held.make_once((str(self.quantity), REFIT), lambda: tests)
 
 
@@ -226,8 +227,8 @@ class OfAnswered(QuantityContract):
 
     def add(self, held: HeldOutPredictions, rows: Sequence[Row]) -> None:
         confidence, wrong = np.array([(abs(row.score), row.y != row.predicted) for row in rows]).T
-        counts = count_answered(confidence, wrong.astype(bool), np.array([3.0, 2.0, 0.0]))
-        tests = FixedSequence(counts, lambda shares: shares[0], 0.5, held.delta / 2)
+        counts = [Tally.of(least, wrong == 1, confidence >= least) for least in (3.0, 2.0, 0.0)]
+        tests = FixedSequence(tuple(counts), lambda shares: shares[0], 0.5, held.delta / 2)
         held.make_once(("answered", REFIT), lambda: tests)
 
     def find_risk(self, claim: Claim, law: Law) -> float:
