@@ -93,7 +93,7 @@ class Rule:
             case _:
                 split = find_member(self.name)
                 assert split >= 0, f"{self.name!r} is not resolved"
-                predicted = ensemble.by_member(X, split)
+                predicted = ensemble.by_member(X, np.full(len(X), split))
         if self.cut_off is None:
             return predicted
         return predicted._replace(label=self.cut_off.classify(predicted.score))

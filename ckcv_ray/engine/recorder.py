@@ -14,7 +14,7 @@ from ckcv_ray.core.selection import Leader
 from ckcv_ray.engine.queue import Batch, FullQueue, Progress, Scores, Supply
 from ckcv_ray.engine.race import BudgetQueue, RaceQueue, describe_failures
 from ckcv_ray.errors import StoreError
-from ckcv_ray.learners.base import register_instance
+from ckcv_ray.learners.base import LEARNERS
 from ckcv_ray.records.record import Failure, Outcome, Records
 from ckcv_ray.storage.execution import Before, Evaluations, Metadata, read_environment
 from ckcv_ray.storage.folder import EXECUTION, FolderPath, RunFolder
@@ -63,7 +63,8 @@ class Recorder(Supply, Generic[RunQueue]):
     def __init__(self, problem: Problem, out: FolderPath | None = None) -> None:
         self.problem = problem
         self.queue: RunQueue = make_queue(problem)
-        register_instance(problem.asked.learner)  # otherwise an actor could not read the folder's study
+        for learner in problem.learners.values():  # otherwise an actor could not read the folder's study
+            LEARNERS.setdefault(learner.name, type(learner))
         self.folder = RunFolder(out) if out is not None else None
         self._log = Log(self.folder.files, self.problem) if self.folder else None
         self._unsaved: list[tuple[Records, tuple[Failure, ...]]] = []

@@ -189,11 +189,6 @@ class Trainer(ABC):
         return {}
 
 
-def try_model(model: Model, task: Task) -> None:
-    """Predict the first row of a task, so that a stored model that cannot do so is found on reading."""
-    model.predict_outputs(task.X[:1], frozenset({task.target.output}))
-
-
 Fitted = TypeVar("Fitted", bound=Model)
 
 
@@ -400,12 +395,6 @@ def register(learner: type[Registered]) -> type[Registered]:
         InputError: another learner has that name.
     """
     return register_part(learner, LEARNERS)
-
-
-def register_instance(learner: Learner) -> None:
-    """Register the classes of a learner unless their names are taken: an actor may not know these."""
-    for single in learner.by_label.values():
-        LEARNERS.setdefault(single.name, type(single))
 
 
 @contextmanager

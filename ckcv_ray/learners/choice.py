@@ -8,7 +8,7 @@ known by a label: its name, unless the choice has labels of its own.
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from math import ceil
@@ -18,10 +18,9 @@ import numpy as np
 import pyarrow as pa
 
 from ckcv_ray.core.measures import Kind, Output, Outputs
-from ckcv_ray.core.options import get_values, option
+from ckcv_ray.core.options import option
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.base import (
-    ANY,
     CHOICE,
     Block,
     Cells,
@@ -37,7 +36,7 @@ from ckcv_ray.learners.base import (
     Trainer,
     check_filled,
 )
-from ckcv_ray.learners.steps import Balance, Encoder, Encoding, compute_share, draw_balanced
+from ckcv_ray.learners.steps import Balance, Encoder, Encoding, draw_balanced
 from ckcv_ray.tables.task import Task
 from ckcv_ray.validation import MOST, Index, Rows, agree, integer, quote, sequence
 
@@ -54,7 +53,8 @@ class Prepared(NamedTuple):
         learner: the learner.
         encoding: how columns are encoded; None if they are passed on as they are.
         balance: how the classes of the training rows are then made equal in size.
-        share: approximate number of rows it is fitted to, relative to the training rows.
+        share: number of rows that balancing all rows of the table would give, relative to their number: about
+            as many it is fitted to, relative to the training rows.
         width: the largest number of columns that the table can become when it is encoded.
     """
 
@@ -67,7 +67,12 @@ class Prepared(NamedTuple):
     @classmethod
     def of(cls, learner: Learner, encoding: Encoding, balance: Balance, task: Task) -> Self:
         """Return a learner with its steps on a task; see ``base.Learner.prepare``."""
-        (learner, suited), share = learner.prepare(task, encoding), compute_share(balance, task)
+        learner, suited = learner.prepare(task, encoding)
+        share = 1.0
+        if balance is not Balance.NONE:
+            _, counts = np.unique(task.y, return_counts=True)
+            size = counts.min() if balance is Balance.DOWN else counts.max()
+            share = float(size * len(counts) / task.n)
         width = 0 if suited is None else suited.width(task.schema, task.n_classes)
         return cls(learner, suited, balance, share, width)
 
@@ -75,17 +80,8 @@ class Prepared(NamedTuple):
         """Return the task with its rows as the learner gets them, if it is fitted to all of them."""
         return task if self.encoding is None else self.encoding.fit(task, np.arange(task.n)).task(task)
 
-    def cost(self, n_train: int) -> float:
-        """Return the relative cost of a fit to about as many rows as there are after balancing."""
-        return self.learner.trainer.cost(self._count_rows(n_train))
-
-    def memory(self, n_train: int, n_score: int, d: int) -> int:
-        """Return the bytes of a split with as many columns as there can be, including encoded rows."""
-        columns = d if self.encoding is None else self.width
-        needed = self.learner.trainer.memory(self._count_rows(n_train), n_score, columns)
-        return needed + 8 * (n_train + n_score) * self.width
-
-    def _count_rows(self, n_train: int) -> int:
+    def count_rows(self, n_train: int) -> int:
+        """Return about how many of the training rows there are after balancing."""
         return max(1, ceil(n_train * self.share))
 
 
@@ -203,14 +199,10 @@ class Choice(Combined):
                 raise InputError(f"learners: a hyperparameter of {label} is called {LABEL}: rename it")
 
     @property
-    def names(self) -> tuple[str, ...]:
-        """The label of each learner."""
-        return self.labels or tuple(learner.name for learner in self.learners)
-
-    @property
     def by_label(self) -> dict[str, Learner]:
         """The learners by label."""
-        return dict(zip(self.names, self.learners, strict=True))
+        labels = self.labels or [learner.name for learner in self.learners]
+        return dict(zip(labels, self.learners, strict=True))
 
     @cached_property
     def prepared(self) -> Mapping[str | None, Prepared]:  # type: ignore[override]
@@ -225,24 +217,20 @@ class Choice(Combined):
         """
         choice = self
         if self.most_rows is not None:
-            kept = [i for i, most in enumerate(self.most_rows) if task.n <= most]
+            limits = zip(self.by_label.items(), self.most_rows, strict=True)
+            kept = dict(labelled for labelled, most in limits if task.n <= most)
             if len(kept) < 2:
                 raise InputError(f"most_rows leaves {len(kept)} learners for {task.n:,} rows: 2 are needed")
-            learners, labels = tuple(self.learners[i] for i in kept), tuple(self.names[i] for i in kept)
-            choice = replace(self, learners=learners, labels=labels, most_rows=None)
-        return choice.change_each(lambda learner: learner.canonical(task))
+            choice = replace(self, learners=tuple(kept.values()), labels=tuple(kept), most_rows=None)
+        return replace(choice, learners=tuple(learner.canonical(task) for learner in choice.learners))
 
     def thinned(self, most: int) -> Self:
         """Return the choice among thinned learners."""
-        return self.change_each(lambda learner: learner.thinned(most))
+        return replace(self, learners=tuple(learner.thinned(most) for learner in self.learners))
 
     def usual(self, task: Task) -> Self:
         """Return the choice among the learners at their usual settings."""
-        return self.change_each(lambda learner: learner.usual(task))
-
-    def change_each(self, change: Callable[[Learner], Learner]) -> Self:
-        """Return the choice among changed learners."""
-        return replace(self, learners=tuple(map(change, self.learners)))
+        return replace(self, learners=tuple(learner.usual(task) for learner in self.learners))
 
 
 @dataclass(frozen=True)
@@ -256,25 +244,6 @@ class PreparedLearner(Combined):
     def by_label(self) -> dict[str, Learner]:
         """The learners without their steps, by label."""
         return {label or each.learner.name: each.learner for label, each in self.prepared.items()}
-
-
-def combine(prepared: Mapping[str, Prepared]) -> Learner:
-    """Return what is fitted to a table: learners with their steps, by label; one without steps as it is."""
-    if len(prepared) > 1:
-        return PreparedLearner(dict[str | None, Prepared](prepared.items()))
-    (only,) = prepared.values()
-    plain = (only.encoding, only.balance) == (None, Balance.NONE)
-    return only.learner if plain else PreparedLearner({None: only})
-
-
-def describe_scaling(learner: Learner) -> list[str]:
-    """Say how numbers are scaled for each estimator that is named by its class: its options say it."""
-    says = {
-        "none": "numbers are given to {} as they are; --scale standard standardises them in each split",
-        "standard": "numbers are standardised in each split for {}; --scale none leaves them",
-    }
-    named = [(label, single) for label, single in learner.by_label.items() if single.name == ANY]
-    return [says[str(get_values(single)["scale"])].format(label) for label, single in named]
 
 
 class PreparedTrainer(Trainer):
@@ -312,11 +281,19 @@ class PreparedTrainer(Trainer):
 
     def cost(self, n_train: int) -> float:
         """Return the relative cost of a fit by a single learner; costs of several cannot be compared."""
-        return max(each.cost(n_train) for each in self.prepared)
+        return max(each.learner.trainer.cost(each.count_rows(n_train)) for each in self.prepared)
 
     def memory(self, n_train: int, n_score: int, d: int) -> int:
-        """Return the bytes of a split prepared for the learner that needs most: it is kept for one only."""
-        return max(each.memory(n_train, n_score, d) for each in self.prepared)
+        """Return the bytes of a split prepared for the learner that needs most: it is kept for one only.
+
+        Encoded rows are included, with as many columns as there can be.
+        """
+        needed = []
+        for each, trainer in zip(self.prepared, self.trainers, strict=True):
+            columns = d if each.encoding is None else each.width
+            fitting = trainer.memory(each.count_rows(n_train), n_score, columns)
+            needed.append(fitting + 8 * (n_train + n_score) * each.width)
+        return max(needed)
 
     def load(self) -> None:
         """Prepare the process for every learner."""

@@ -78,11 +78,6 @@ class Ensemble:
     members: tuple[Member, ...]
 
     @property
-    def predicts_numbers(self) -> bool:
-        """Whether the members predict numbers rather than classes."""
-        return not self.members[0].errors
-
-    @property
     def has_losses(self) -> bool:
         """Whether the members have a loss that is not a count of rows, as with groups or numbers."""
         return len(self.members[0].totals) > len(self.members[0].n_estimate)
@@ -93,7 +88,7 @@ class Ensemble:
         Raises:
             RunError: a member predicts a class that does not exist.
         """
-        if self.predicts_numbers:
+        if not self.members[0].errors:  # without classes, numbers are predicted
             values = np.array([predict_numbers(member.model, X) for member in self.members])
             return values, np.full(values.shape, np.nan)
         predicted = [member.model.predict(X) for member in self.members]
@@ -111,7 +106,7 @@ class Ensemble:
                 the same member; or a generator (``core.draws.seed_members``), which moves on.
         """
         draws = seed if isinstance(seed, np.random.Generator) else seed_members(seed)
-        return self._by(X, draws.integers(len(self.members), size=len(X)))  # the same, row by row or at once
+        return self.by_member(X, draws.integers(len(self.members), size=len(X)))  # the same, row by row or at once
 
     def vote(self, X: Rows) -> Prediction:
         """Classify each row by majority vote; a tie goes to the first class, and the score is the mean.
@@ -119,17 +114,22 @@ class Ensemble:
         If the error of the members is bounded on average by r, the error of the majority is bounded by 2 r.
         """
         labels, scores = self.predict(X)
-        label, share = _majority(labels)
+        label, share = find_majority(labels)
         mean = sum(scores, np.zeros(len(X))) / len(scores)  # summed in order: the same bits in any batch
         return Prediction(label, np.full(len(X), -1), mean, share)
 
-    def by_member(self, X: Rows, number: int) -> Prediction:
-        """Classify every row with the member of one split."""
-        return self._by(X, np.full(len(X), number))
+    def by_member(self, X: Rows, member: NDArray[np.int64]) -> Prediction:
+        """Classify row i of X [rows, d] with the member at position ``member[i]``."""
+        labels, scores = self.predict(X)
+        rows, share = np.arange(len(X)), np.full(len(X), np.nan)
+        label = labels[member, rows]
+        if self.members[0].errors:
+            share = np.mean(labels == label, axis=0)
+        return Prediction(label, member, scores[member, rows], share)
 
     def alone(self, X: Rows) -> Prediction:
         """Classify every row with the only member, which belongs to no split, so there is no share."""
-        of_member = self._by(X, np.zeros(len(X), dtype=np.int64))
+        of_member = self.by_member(X, np.zeros(len(X), dtype=np.int64))
         return of_member._replace(member=np.full(len(X), -1), share=np.full(len(X), np.nan))
 
     def probabilities(self, X: Rows, member: NDArray[np.int64]) -> Values:
@@ -143,21 +143,6 @@ class Ensemble:
         needs = frozenset({Output.PROBABILITY})
         found = np.array([known.model.predict_outputs(X, needs).probability for known in self.members])
         return np.where(member[:, None] < 0, found.mean(axis=0), found[member, np.arange(len(X))])
-
-    def error_rates(self, X: Rows, y: Classes) -> tuple[float, float]:
-        """Return the mean error of the members on X [rows, d], y [rows] (the expected error of a random
-        member), and the error of the majority vote.
-        """
-        labels, _ = self.predict(X)
-        return float(np.mean(labels != y)), float(np.mean(_majority(labels)[0] != y))
-
-    def _by(self, X: Rows, member: NDArray[np.int64]) -> Prediction:
-        """Classify row i with the member at position ``member[i]``."""
-        labels, scores = self.predict(X)
-        rows = np.arange(len(X))
-        label = labels[member, rows]
-        share = np.full(len(X), np.nan) if self.predicts_numbers else np.mean(labels == label, axis=0)
-        return Prediction(label, member, scores[member, rows], share)
 
 
 @dataclass(frozen=True)
@@ -282,7 +267,7 @@ def check_predicted(member: Member, labels: Classes) -> None:
         )
 
 
-def _majority(labels: Classes | Values) -> tuple[Classes, NDArray[np.float64]]:
+def find_majority(labels: Classes | Values) -> tuple[Classes, NDArray[np.float64]]:
     """Return each row's majority class from labels (n_members, rows), the first if tied, and its share."""
     votes = np.stack([np.sum(labels == c, axis=0) for c in range(int(labels.max(initial=0)) + 1)])
     label = np.argmax(votes, axis=0).astype(np.int32)

@@ -36,7 +36,6 @@ from ckcv_ray.learners.base import (
     Setting,
     Space,
     Trainer,
-    try_model,
 )
 from ckcv_ray.learners.ensemble import judge
 from ckcv_ray.tables.task import Task
@@ -118,7 +117,7 @@ class FieldsCodec(Codec[Model]):
                 raise ValueError("it has numbers that are not finite")
             fields[name] = row[name] if leaf is kind else array
         model = self.model(**fields)
-        try_model(model, task)
+        model.predict_outputs(task.X[:1], frozenset({task.target.output}))  # one that cannot is found here
         label = int(model.predict(task.X[:1]).label[0]) if task.classes else -1
         if not -1 <= label < task.n_classes:
             raise ValueError(f"it predicts class number {label}, but there are {task.n_classes} classes")

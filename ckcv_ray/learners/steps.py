@@ -100,15 +100,6 @@ class Balance(StrEnum):
     DOWN = "down"
 
 
-def compute_share(how: Balance, task: Task) -> float:
-    """Return the number of rows that balancing all rows of a task would give, relative to their number."""
-    if how is Balance.NONE:
-        return 1.0
-    _, counts = np.unique(task.y, return_counts=True)
-    size = counts.min() if how is Balance.DOWN else counts.max()
-    return float(size * len(counts) / task.n)
-
-
 def draw_balanced(y: Classes, train: Index, how: Balance) -> Index:
     """Return training rows with as many of each class as of the largest (``UP``) or the smallest (``DOWN``).
 

@@ -28,7 +28,7 @@ from ckcv_ray.engine.queue import FullQueue, Listener, Progress, Queue
 from ckcv_ray.engine.race import RaceQueue, describe_failures
 from ckcv_ray.engine.recorder import Conclusion, Recorder, make_queue
 from ckcv_ray.errors import CKCVError, RunError, StoreError, pluralize
-from ckcv_ray.learners.ensemble import Ensemble, Models
+from ckcv_ray.learners.ensemble import Ensemble, Models, find_majority
 from ckcv_ray.records.judged import (
     HELD_OUT,
     HeldOut,
@@ -275,8 +275,9 @@ def measure(ensemble: Ensemble, test: TestRows | None, reported: dict[int, Ensem
         return None
 
     def rate(one: Ensemble) -> MeasuredRates:
-        error, of_vote = one.error_rates(test.X, test.y)
-        return {"error": error, "vote_error": of_vote}
+        labels, _ = one.predict(test.X)
+        votes, _ = find_majority(labels)
+        return {"error": float(np.mean(labels != test.y)), "vote_error": float(np.mean(votes != test.y))}
 
     of_reported = {str(k): rate(reported[k]) for k in sorted(reported)}
     return {"rows": len(test.y), "digest": test.digest, **rate(ensemble), "reported": of_reported}

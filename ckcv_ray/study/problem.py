@@ -29,8 +29,8 @@ from ckcv_ray.core.resampling.complete import CertifiableFolds, check_folds
 from ckcv_ray.core.schedule import Stage, Unit, count_kept, weigh_rounds
 from ckcv_ray.core.selection import BEST_MEAN, ONE_SE, Leader, list_simplifying
 from ckcv_ray.errors import InputError, pluralize
-from ckcv_ray.learners.base import Fits, Learner, Setting
-from ckcv_ray.learners.choice import LABEL, Prepared, combine, describe_scaling
+from ckcv_ray.learners.base import ANY, Fits, Learner, Setting
+from ckcv_ray.learners.choice import LABEL, Prepared, PreparedLearner
 from ckcv_ray.learners.steps import Balance, Encoding, expand_dates
 from ckcv_ray.study.parts import CLAIMS, MIN_HELD_OUT, Budget, Certification, Condition, Holdout
 from ckcv_ray.study.study import AnyStudy, BaseStudy, Procedure, Study, run_id
@@ -499,13 +499,22 @@ class Problem:
 
     @cached_property
     def learner(self) -> Learner:
-        """What is fitted: the study's learner, or those of a choice, with these steps."""
-        return combine(self.prepared)
+        """What is fitted: the study's learner, or those of a choice, with these steps if there are any."""
+        if len(self.prepared) > 1:
+            return PreparedLearner(dict[str | None, Prepared](self.prepared.items()))
+        (only,) = self.prepared.values()
+        plain = (only.encoding, only.balance) == (None, Balance.NONE)
+        return only.learner if plain else PreparedLearner({None: only})
 
     @property
     def scaling(self) -> list[str]:
-        """Sentences that say how numbers are scaled for learners whose options say so."""
-        return describe_scaling(self.asked.learner)
+        """How numbers are scaled for each estimator that is named by its class: its options say it."""
+        says = {
+            "none": "numbers are given to {} as they are; --scale standard standardises them in each split",
+            "standard": "numbers are standardised in each split for {}; --scale none leaves them",
+        }
+        named = [(label, single) for label, single in self.learners.items() if single.name == ANY]
+        return [says[vars(single)["scale"]].format(label) for label, single in named]
 
     @cached_property
     def n_settings(self) -> int:
@@ -554,7 +563,8 @@ class Problem:
     def compute_cost(self, units: int) -> Costs:
         """Return the relative cost of a fit by each learner on this many units, (n_learners,)."""
         rows = round(units * self.task.n / self.task.divided.n_units)  # on average
-        return np.array([each.cost(rows) for each in self.prepared.values()], np.float64)
+        costs = [each.learner.trainer.cost(each.count_rows(rows)) for each in self.prepared.values()]
+        return np.array(costs, np.float64)
 
     def cost_of_fits(self, stage: Stage, size: int, paths: ArrayLike, fits: ArrayLike) -> Costs:
         """Return the summed cost of fits by each learner, (n_learners,), given how many on which paths."""

@@ -101,7 +101,7 @@ def noise(n: int, seed: int = 0) -> Task:
 
 def names_of(study: Study) -> tuple[str, ...]:
     assert isinstance(study.learner, Choice)
-    return study.learner.names
+    return tuple(study.learner.by_label)
 
 
 @pytest.mark.parametrize("n", sorted({rows for rows in ZOO.values() if rows < 10**6}))

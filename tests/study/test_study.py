@@ -407,7 +407,7 @@ def test_estimators_can_be_among_the_learners() -> None:
     listed = Study.paper(learner=["svm", BernoulliNB()], C=(1, 10), param={"alpha": (1.0,)})
     estimator = AnyEstimator(estimator=BernoulliNB(), param={"alpha": (1.0,)})
     assert text == listed == Study(learner=Choice((SVM, estimator), ("svm", "BernoulliNB")))
-    assert text.learner.names == ("svm", "BernoulliNB")
+    assert tuple(text.learner.by_label) == ("svm", "BernoulliNB")
     assert Study.paper(**text.options()) == text
     assert Study.from_json(text.to_json()) == text
     assert text.replace(BernoulliNB={"sample": 1}).learner.learners[1].sample == 1

@@ -40,7 +40,6 @@ from ckcv_ray.learners.base import (
     Predicted,
     Setting,
     end_forks,
-    try_model,
 )
 from ckcv_ray.learners.sklearn.spec import (
     BOOSTERS,
@@ -669,7 +668,7 @@ class EstimatorCodec(Codec[FittedEstimator]):
         if not isinstance(setting, dict) or set(setting) != self.parameters:
             raise ValueError("its setting does not name the learner's parameters")
         model = FittedEstimator.of(setting, row["estimator"], task.n_classes, [*list_classes(self.spec)])
-        try_model(model, task)
+        model.predict_outputs(task.X[:1], frozenset({task.target.output}))  # one that cannot is found here
         return model
 
     def setting(self, model: FittedEstimator) -> Setting:
