@@ -279,10 +279,6 @@ class PreparedTrainer(Trainer):
             block.prepare(0)
         return block
 
-    def cost(self, n_train: int) -> float:
-        """Return the relative cost of a fit by a single learner; costs of several cannot be compared."""
-        return max(each.learner.trainer.cost(each.count_rows(n_train)) for each in self.prepared)
-
     def memory(self, n_train: int, n_score: int, d: int) -> int:
         """Return the bytes of a split prepared for the learner that needs most: it is kept for one only.
 

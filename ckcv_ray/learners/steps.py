@@ -24,7 +24,6 @@ from math import ceil, inf
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ckcv_ray.core.draws import draw_seeds, make_seed_sequence
 from ckcv_ray.core.measures import LABEL_FORM, canonicalize, of_classes, to_text
@@ -169,7 +168,7 @@ class Levels:
 
     def columns(self, x: Values, fold: int | None = None) -> Iterator[Values]:
         """Yield the columns that level numbers x (rows,) become, in any fold."""
-        found = _map_levels(self.value, x)
+        found = np.array(self.value)[np.where(np.isnan(x), -1, x).astype(np.intp)]  # the last is for gaps
         if not self.width:
             yield found
         for position in range(self.width):
@@ -192,8 +191,9 @@ class Means:
 
     def columns(self, x: Values, fold: int | None = None) -> Iterator[Values]:
         """Yield the columns that level numbers x become, of training rows of a fold or of new rows."""
+        place = np.where(np.isnan(x), -1, x).astype(np.intp)  # the last is for gaps
         for value in self.of_all if fold is None else self.of_others[fold]:
-            yield _map_levels(value, x)
+            yield np.array(value)[place]
 
 
 @dataclass(frozen=True)
@@ -211,21 +211,14 @@ class Encoder:
             X: new rows, or training rows of a fold.
             fold: the fold of these training rows; None for new rows.
         """
-        first = self._transform_part(X[:PART], fold)
-        if len(X) <= PART:
-            return first
-        numbers = np.empty((len(X), first.shape[1]))
-        numbers[:PART] = first
-        for start in range(PART, len(X), PART):
-            numbers[start : start + PART] = self._transform_part(X[start : start + PART], fold)
+        numbers = np.empty((0, 0))
+        for start in range(0, max(1, len(X)), PART):
+            raw = expand_dates(X[start : start + PART], self.schema)
+            columns = [c for i, column in enumerate(self.fitted) for c in column.columns(raw[:, i], fold)]
+            if not start:
+                numbers = np.empty((len(X), len(columns)))
+            np.stack(columns, axis=1, out=numbers[start : start + PART])
         return numbers
-
-    def _transform_part(self, X: Rows, fold: int | None) -> Rows:
-        """Return rows as numbers, few enough for their columns to be assembled in the processor's cache."""
-        raw = expand_dates(X, self.schema)
-        return np.column_stack(
-            [c for i, column in enumerate(self.fitted) for c in column.columns(raw[:, i], fold)]
-        )
 
     def task(self, task: Task) -> Task:
         """Return the task whose rows it was fitted to, with numbers as columns."""
@@ -255,30 +248,24 @@ class Encoder:
         rows = [row for fold in folds for row in fold]
         if len(set(rows)) != len(rows) or not all(0 <= row < n_rows for row in rows):
             raise ValueError(f"its encoder has folds of rows that are not below {n_rows}, or in two folds")
-        pairs = zip(content["columns"], columns, strict=True)
-        return cls(tuple(_read_column(*pair, len(folds)) for pair in pairs), schema, folds)
-
-
-def _map_levels(value: tuple[float, ...], x: Values) -> Values:
-    """Return the value for each level number in x (rows,); the last value is for gaps."""
-    return np.array(value)[np.where(np.isnan(x), len(value) - 1, x).astype(np.intp)]
-
-
-def _read_column(content: Any, column: Column, n_folds: int) -> Numbers | Levels | Means:
-    if not column.levels:
-        return read_as(Numbers, content)
-    n_values = len(column.levels) + 2  # for each level, for one that was never seen, and for a gap
-    wrong = f"its encoder of {column.name[:60]!r} has another number of categories, classes or folds"
-    if not (isinstance(content, dict) and "of_all" in content):
-        levels = read_as(Levels, content)
-        if len(levels.value) != n_values:
-            raise ValueError(wrong)
-        return levels
-    means = read_as(Means, content)
-    n = len(means.of_all)
-    if (np.shape(means.of_all), np.shape(means.of_others)) != ((n, n_values), (n_folds, n, n_values)):
-        raise ValueError(wrong)
-    return means
+        fitted = list[Numbers | Levels | Means]()
+        for given, column in zip(content["columns"], columns, strict=True):
+            if not column.levels:
+                fitted.append(read_as(Numbers, given))
+                continue
+            n_values = len(column.levels) + 2  # for each level, for one that was never seen, and for a gap
+            if isinstance(given, dict) and "of_all" in given:
+                fitted.append(means := read_as(Means, given))
+                shapes, n = (np.shape(means.of_all), np.shape(means.of_others)), len(means.of_all)
+                suits = shapes == ((n, n_values), (len(folds), n, n_values))
+            else:
+                fitted.append(levels := read_as(Levels, given))
+                suits = len(levels.value) == n_values
+            if not suits:
+                raise ValueError(
+                    f"its encoder of {column.name[:60]!r} has another number of categories, classes or folds"
+                )
+        return cls(tuple(fitted), schema, folds)
 
 
 def expand_dates(X: Rows, schema: Schema) -> Rows:
@@ -289,8 +276,22 @@ def expand_dates(X: Rows, schema: Schema) -> Rows:
     if all(column.kind is not ColumnKind.DATE for column in schema):
         return X
     columns: list[Any] = []
-    for i, column in enumerate(schema):
-        columns += _split_dates(X[:, i]) if column.kind is ColumnKind.DATE else [X[:, i]]
+    for x, column in zip(X.T, schema, strict=True):
+        if column.kind is not ColumnKind.DATE:
+            columns.append(x)
+            continue
+        gap = np.isnan(x)
+        stamps = np.where(gap, 0.0, x).astype(np.int64).astype("datetime64[ms]")
+        days, months, years = (stamps.astype(f"datetime64[{unit}]") for unit in "DMY")
+        parts = (
+            stamps.astype(np.int64) / DAY,
+            years.astype(np.int64) + 1970,
+            (months - years).astype(np.int64) + 1,
+            (days - months).astype(np.int64) + 1,
+            (days.astype(np.int64) + 3) % 7,  # 0 is Monday
+            (stamps - days).astype(np.int64) / (DAY / 24),
+        )
+        columns += [np.where(gap, np.nan, part.astype(np.float64)) for part in parts]
     return np.column_stack(columns)
 
 
@@ -301,22 +302,6 @@ def list_expanded_columns(schema: Schema) -> tuple[Column, ...]:
         parts = [Column(f"{column.name}.{part}") for part in PARTS]
         columns += parts if column.kind is ColumnKind.DATE else [column]
     return tuple(columns)
-
-
-def _split_dates(milliseconds: Any) -> list[Any]:
-    gap = np.isnan(milliseconds)
-    stamps = np.where(gap, 0.0, milliseconds).astype(np.int64).astype("datetime64[ms]")
-    days, months, years = (stamps.astype(f"datetime64[{unit}]") for unit in "DMY")
-    since = days.astype(np.int64)
-    parts = (
-        stamps.astype(np.int64) / DAY,
-        years.astype(np.int64) + 1970,
-        (months - years).astype(np.int64) + 1,
-        (days - months).astype(np.int64) + 1,
-        (since + 3) % 7,  # 0 is Monday
-        (stamps - days).astype(np.int64) / (DAY / 24),
-    )
-    return [np.where(gap, np.nan, part.astype(np.float64)) for part in parts]
 
 
 MIN_RARE = 2  # rows
@@ -389,29 +374,33 @@ class Encoding:
         Raises:
             InputError: categories are to become shares of classes, and a class has only one row.
         """
-        folds = _make_folds(task, train) if self.categories is Categories.TARGET else ()
+        folds, targets = list[Index](), list[Values]()
+        if self.categories is Categories.TARGET:
+            folds, y = _make_folds(task, train), task.y[train]
+            targets = [(y == c).astype(np.float64) for c in choose_classes(task.n_classes)] or [y]
         X, columns = expand_dates(task.X[train], task.schema), list_expanded_columns(task.schema)
-        categorical = np.array([bool(column.levels) for column in columns])
-        kinds = [column.kind for column in task.schema if not column.levels]
-        parts = (range(len(PARTS) if kind is ColumnKind.DATE else 1) for kind in kinds)
-        says = [part == 0 for each in parts for part in each]  # where gaps are; for a date, its first part
-        numbers = iter(self._fit_numbers(X[:, ~categorical], says))
-        fitted = (
-            self._fit_levels(X[:, [i]], n_levels, task, train, folds) if n_levels else next(numbers)
-            for i, n_levels in enumerate(len(column.levels) for column in columns)
-        )
+        x = X[:, [not column.levels for column in columns]]
+        numbers = iter(list[Numbers]())
+        if x.shape[1]:
+            fills, gaps = self.fit_fills(x), np.isnan(x)
+            mean, scale = np.zeros(x.shape[1]), np.ones(x.shape[1])
+            if self.categories is not Categories.ORDINAL if self.scaled is None else self.scaled:
+                mean, scale = fit_scale(np.where(gaps, fills, x))
+            dates = [column.kind is ColumnKind.DATE for column in task.schema if not column.levels]
+            says = [part == 0 for date in dates for part in range(len(PARTS) if date else 1)]
+            missing = gaps.any(axis=0) & np.array(says)  # of a date its first part says it
+            parts = (part.tolist() for part in (fills, missing, mean, scale))
+            numbers = (Numbers(*of_column) for of_column in zip(*parts, strict=True))
+        fitted = list[Numbers | Levels | Means]()
+        for i, n_levels in enumerate(len(column.levels) for column in columns):
+            if not n_levels:
+                fitted.append(next(numbers))
+            elif self.categories is Categories.TARGET:
+                fitted.append(_fit_means(X[:, [i]], n_levels, targets, folds))
+            else:
+                fitted.append(self._fit_levels(X[:, i], n_levels))
         rows_of = tuple(tuple(np.sort(train[fold]).tolist()) for fold in folds)
         return Encoder(tuple(fitted), task.schema, rows_of)
-
-    def _fit_numbers(self, X: Rows, says: Sequence[bool]) -> list[Numbers]:
-        if not X.shape[1]:
-            return []
-        fills, gaps = self.fit_fills(X), np.isnan(X)
-        mean, scale = np.zeros(X.shape[1]), np.ones(X.shape[1])
-        if self.categories is not Categories.ORDINAL if self.scaled is None else self.scaled:
-            mean, scale = fit_scale(np.where(gaps, fills, X))
-        parts = fills, gaps.any(axis=0) & np.array(says, np.bool_), mean, scale
-        return [Numbers(*numbers) for numbers in zip(*(part.tolist() for part in parts), strict=True)]
 
     def fit_fills(self, X: Rows) -> Values:
         """Return what fills the gaps of each column of X [rows, d]; 0 where a column holds only gaps.
@@ -426,20 +415,30 @@ class Encoding:
         imputer = SimpleImputer(strategy=str(self.gaps), keep_empty_features=True).fit(X)
         return np.asarray(imputer.statistics_, np.float64)
 
-    def _fit_levels(
-        self, values: Rows, n_levels: int, task: Task, train: Index, folds: Sequence[Index]
-    ) -> Levels | Means:
-        if self.categories is not Categories.TARGET:
-            least = max(MIN_RARE, int(np.ceil(self.rare * len(values))))
-            return _number_levels(values[:, 0], n_levels, least, self.categories is Categories.ONEHOT)
-        every = np.append(np.arange(n_levels + 1.0), np.nan)[:, None]  # the last level was never seen
-        y, counted = task.y[train], choose_classes(task.n_classes)
-        targets = [(y == target).astype(np.float64) for target in counted] or [y]
-        remaining = (np.delete(np.arange(len(train)), fold) for fold in folds)
-        of_others = tuple(
-            _fit_means(values[rows], [target[rows] for target in targets], every) for rows in remaining
-        )
-        return Means(_fit_means(values, targets, every), of_others)
+    def _fit_levels(self, values: Values, n_levels: int) -> Levels:
+        """Return a number, or a column of ones, for each frequent level and for all rarer ones together.
+
+        This is scikit-learn's ``OneHotEncoder(handle_unknown="infrequent_if_exist", min_frequency=least)`` or
+        ``OrdinalEncoder``, whose checks take longer than most fits. Levels never seen count as rare, or as
+        unknown if none is rare. Without columns of ones, gaps have a number of their own.
+
+        Args:
+            values: level of each row, NaN for a gap.
+            n_levels: number of levels.
+        """
+        least, ones = max(MIN_RARE, int(np.ceil(self.rare * len(values)))), self.onehot
+        rows = np.where(np.isnan(values), n_levels, values).astype(np.intp)
+        seen = np.bincount(rows, minlength=n_levels + 1)
+        counted = seen if ones else seen[:-1]  # gaps are frequent or rare only with columns of ones
+        frequent = np.flatnonzero(counted >= least)
+        joined = bool(((counted > 0) & (counted < least)).any())
+        unseen = float(len(frequent) if joined else UNSEEN)
+        place = np.full(n_levels + 1, unseen)
+        place[frequent] = np.arange(len(frequent))
+        if not ones and seen[-1]:
+            place[-1] = GAP
+        width = len(frequent) + joined if ones else 0
+        return Levels((*place[:-1].tolist(), unseen, float(place[-1])), width)
 
 
 def fit_scale(X: Rows) -> tuple[Values, Values]:
@@ -459,44 +458,21 @@ def fit_scale(X: Rows) -> tuple[Values, Values]:
     return mean, np.where(constant, 1.0, np.sqrt(variance))
 
 
-def _number_levels(values: Values, n_levels: int, least: int, ones: bool) -> Levels:
-    """Return a number for each frequent level and one for all rarer ones, each optionally a column of ones.
-
-    This is scikit-learn's ``OneHotEncoder(handle_unknown="infrequent_if_exist", min_frequency=least)`` or
-    ``OrdinalEncoder``, whose checks take longer than most fits. Levels never seen count as rare, or as
-    unknown if none is rare. Without columns of ones, gaps have a number of their own.
-
-    Args:
-        values: level of each row, NaN for a gap.
-        n_levels: number of levels.
-        least: rows that a frequent level has; with columns of ones, also frequent gaps.
-        ones: whether there are columns of ones.
-    """
-    seen = np.bincount(np.where(np.isnan(values), n_levels, values).astype(np.intp), minlength=n_levels + 1)
-    counted = seen if ones else seen[:-1]
-    frequent = np.flatnonzero(counted >= least)
-    joined = bool(((counted > 0) & (counted < least)).any())
-    unseen = float(len(frequent) if joined else UNSEEN)
-    place = np.full(n_levels + 1, unseen)
-    place[frequent] = np.arange(len(frequent))
-    if not ones and seen[-1]:
-        place[-1] = GAP
-    return Levels((*place[:-1].tolist(), unseen, float(place[-1])), len(frequent) + joined if ones else 0)
-
-
 def choose_classes(n_classes: int) -> range:
     """Return the classes for which one output each says everything: with two classes, the second."""
     return range(1, 2) if n_classes == 2 else range(n_classes)
 
 
-def _fit_means(
-    values: Rows, targets: list[NDArray[np.float64]], every: Rows
-) -> tuple[tuple[float, ...], ...]:
-    """Return for each target its mean in each category, shrunk towards the mean of all rows."""
+def _fit_means(values: Rows, n_levels: int, targets: Sequence[Values], folds: Sequence[Index]) -> Means:
+    """Return for each target its mean in each level, shrunk towards the mean of all rows."""
     from sklearn.preprocessing import TargetEncoder
 
-    encoders = (TargetEncoder(target_type="continuous").fit(values, y) for y in targets)
-    return tuple(tuple(encoder.transform(every)[:, 0].tolist()) for encoder in encoders)
+    every, means = np.append(np.arange(n_levels + 1.0), np.nan)[:, None], []  # the last level was never seen
+    for fold in (np.arange(0), *folds):
+        rows = np.delete(np.arange(len(values)), fold)
+        encoders = (TargetEncoder(target_type="continuous").fit(values[rows], y[rows]) for y in targets)
+        means.append(tuple(tuple(encoder.transform(every)[:, 0].tolist()) for encoder in encoders))
+    return Means(means[0], tuple(means[1:]))
 
 
 def _make_folds(task: Task, train: Index) -> list[Index]:
