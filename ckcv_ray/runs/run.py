@@ -21,7 +21,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from threading import Event
 from time import monotonic
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -31,7 +31,7 @@ from ckcv_ray.claims.quantity import Claim, HeldOutPredictions
 from ckcv_ray.core.draws import TRIED
 from ckcv_ray.core.measures import Outputs
 from ckcv_ray.core.process import one_thread
-from ckcv_ray.core.resampling.base import take_splits
+from ckcv_ray.core.resampling.base import Resampling, Splits
 from ckcv_ray.core.resampling.drawn import Subsampling
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.engine.backend import SERIAL, Session, session, start_backend, warn_once
@@ -58,7 +58,7 @@ from ckcv_ray.study.problem import OUTER, Problem
 from ckcv_ray.study.study import MAX_SEED_OF_SCORES, AnyStudy, Execution, Procedure, Study, check_kind
 from ckcv_ray.tables.read import read_rows
 from ckcv_ray.tables.task import MIN_ROWS, Task, TestRows, Words, hash_columns, make_test_rows, mix
-from ckcv_ray.validation import Index, expect, quote
+from ckcv_ray.validation import Index, as_array, expect, quote
 
 MAX_LOOKED_AT, MAX_ROWS_THERE = 200, 1_000_000
 MAX_CHECK_SECONDS = 60.0  # for trying in the worker whether models can be stored
@@ -335,8 +335,18 @@ def evaluate(
         RunError: a record contradicts another one.
     """
     X = read_rows(X)
-    if (given := take_splits(options.get("resampling"), X, y, groups)) is not None:
-        options["resampling"] = given
+    given: Any = options.get("resampling")
+    if given is not None and not isinstance(given, str | Resampling):
+        try:
+            pairs = given.split(X, y, groups) if hasattr(given, "split") else given
+            options["resampling"] = Splits.of(pairs, len(as_array("y", y)))
+        except InputError:
+            raise
+        except Exception as error:  # of any kind: it is the user's code
+            raise InputError(
+                f"resampling={quote(given)}: expected text such as 'kfold:10', a splitter such as KFold(10), "
+                f"or pairs of rows to fit and rows to score ({type(error).__name__}: {error})"
+            ) from error
         groups = None
     study = Procedure.of(**options)
     numbers = study.predicts_numbers

@@ -11,7 +11,7 @@ alarm is ever raised although all that is certified still holds is at most delta
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import compress
-from math import exp, fsum
+from math import exp, fsum, log
 from os import PathLike
 from pathlib import Path
 
@@ -157,9 +157,9 @@ def judge_losses(watched: Watched, losses: Values, batches: NDArray[np.intp]) ->
         return Finding(watched, units, errors, limits, UNCERTIFIED, 0.0, None, None)
     numbers, sizes = np.unique(batches, return_counts=True)
     alarm = betting.trace_alarm(losses, bound, sizes)
-    state, batch, more, first = UNKNOWN, None, None, alarm.find_first(delta)
-    if first is not None:
-        state, batch = ALARM, int(numbers[first - 1]) + 1
+    state, batch, more, raised = UNKNOWN, None, None, numbers[alarm.log_evidence >= log(1 / delta)]
+    if len(raised):
+        state, batch = ALARM, int(raised[0]) + 1
     elif units and limits.high <= bound:
         state = HOLDS
     else:

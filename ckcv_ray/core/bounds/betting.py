@@ -336,15 +336,10 @@ def limit_at_all_times(errors: float, labels: int, prior: Prior, delta: float) -
 
 
 class Alarm(NamedTuple):
-    """The alarm process of one stream, or of several."""
+    """The alarm process of one stream, or of several: at ln(1 / delta) the alarm is raised."""
 
     log_evidence: Values  # ln M_j at the end of each batch, (..., batches)
     log_sums: Values  # ln (R_j + W_j) of each alternative at the end of the last batch, (..., alternatives)
-
-    def find_first(self, delta: float) -> int | None:
-        """Return the number, from 1, of the batch at whose end one stream raises an alarm; None if none."""
-        raised = np.flatnonzero(self.log_evidence >= log(1 / delta))
-        return int(raised[0]) + 1 if len(raised) else None
 
 
 def trace_alarm(losses: ArrayLike, bound: float, sizes: ArrayLike) -> Alarm:

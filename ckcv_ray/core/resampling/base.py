@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from ckcv_ray.core.draws import Draws
 from ckcv_ray.core.options import HasOptions, Option, option
 from ckcv_ray.errors import InputError
-from ckcv_ray.validation import Counts, Index, Values, as_array, boolean, integer, quote
+from ckcv_ray.validation import Counts, Index, Values, boolean, integer
 
 MAX_SPLITS = 1_000_000
 FITTED_ON = "some splits score rows that they fit on"
@@ -286,28 +286,6 @@ class Splits(Resampling):
     def split(self, units: Strata, size: FoldSize, number: int, draws: Draws) -> Split:
         """Return a split."""
         return self.sets[number]
-
-
-def take_splits(resampling: object, X: object, y: ArrayLike, groups: ArrayLike | None) -> Splits | None:
-    """Return the splits of a splitter, or of pairs of rows; None for None, text or a ``Resampling``.
-
-    Raises:
-        InputError: it is anything else, or the splitter raises.
-    """
-    if resampling is None or isinstance(resampling, str | Resampling):
-        return None
-    given: Any = resampling
-    try:
-        return Splits.of(
-            given.split(X, y, groups) if hasattr(given, "split") else given, len(as_array("y", y))
-        )
-    except InputError:
-        raise
-    except Exception as error:  # of any kind: it is the user's code
-        raise InputError(
-            f"resampling={quote(resampling)}: expected text such as 'kfold:10', a splitter such as "
-            f"KFold(10), or pairs of rows to fit and rows to score ({type(error).__name__}: {error})"
-        ) from error
 
 
 def _check_rows(part: ArrayLike, n: int) -> Index:
