@@ -1,6 +1,7 @@
 """The estimator for users of scikit-learn: ``fit`` selects, refits and certifies, ``predict`` classifies."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from functools import partial
 from math import nan
 from typing import Any, cast
 from warnings import warn
@@ -18,7 +19,6 @@ from ckcv_ray.core.draws import seed_members
 from ckcv_ray.core.measures import Output, Outputs
 from ckcv_ray.core.options import list_names
 from ckcv_ray.errors import InputError, convert_errors, pluralize
-from ckcv_ray.learners.base import Learner
 from ckcv_ray.learners.ensemble import Ensemble
 from ckcv_ray.learners.sklearn.paths import EstimatorLearner
 from ckcv_ray.learners.svm.learner import GaussianSVM
@@ -33,7 +33,7 @@ from ckcv_ray.tables.columns import DeclaredTypes
 from ckcv_ray.tables.read import check_same_order, read_rows
 from ckcv_ray.tables.roles import APART
 from ckcv_ray.tables.task import Task, make_rows
-from ckcv_ray.validation import Rows, Values, as_array, check_choice, quote
+from ckcv_ray.validation import Values, as_array, check_choice, quote
 
 RULES = ("auto", "vote", "random", "refit")
 CERTIFIED = ("vote", "refit")  # rules by which the held-out rows are classified
@@ -44,19 +44,21 @@ CONDITION = (
 )
 
 
-def _gives(name: str) -> Callable[["CKCVClassifier"], bool]:
-    """Return a check that an estimator has a method; it raises an error that says how to get the method."""
-
-    def check(one: "CKCVClassifier") -> bool:
-        needed = Output.PROBABILITY if name == "predict_proba" else one._rank
-        if one._rule == "vote" or (one._rule == "refit" and needed in one._learner.outputs):
-            return True
-        raise AttributeError(
-            f'learner {one._learner.name} has no {name}: choose one that has, such as learner="linear", or '
-            'rule="vote" for the shares of votes'
-        )
-
-    return check
+def _gives(name: str, one: "CKCVClassifier") -> bool:
+    """Return whether an estimator has a method; otherwise raise an error that says how to get the method."""
+    if one._rule == "vote":
+        return True
+    if hasattr(one, "result_"):
+        _, learner = one.result_.problem.find_learner(one.result_.setting)
+    else:  # before ``fit``: all of them
+        learner = Study.of(learner=one.learner).learner
+    needed = Output.PROBABILITY if name == "predict_proba" else one._rank
+    if one._rule == "refit" and needed in learner.outputs:
+        return True
+    raise AttributeError(
+        f'learner {learner.name} has no {name}: choose one that has, such as learner="linear", or '
+        'rule="vote" for the shares of votes'
+    )
 
 
 class CKCVClassifier(ClassifierMixin, BaseEstimator):
@@ -205,17 +207,53 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
     @property
     def cv_results_(self) -> dict[str, object]:
         """The candidates, as in GridSearchCV."""
-        return _cv_results(self._fitted)
+        result = self._fitted
+        assert result.records is not None
+        problem, sizes, n = result.problem, result.problem.sizes, result.problem.n_settings
+        space = problem.learner.space
+        scores = np.full((max(size.n_splits for size in sizes), len(sizes) * n), nan)
+        on_all_rows = result.records["size"] < len(sizes)  # beyond are parts of them, from a budget
+        selected = result.records[~result.records["estimate"] & on_all_rows]
+        first = np.append(0, np.cumsum(space.lengths))
+        position = selected["size"] * n + first[selected["path"]] + selected["step"]
+        if problem.task.units.independent:
+            rows = np.array([size.n_select for size in sizes])[selected["size"]]
+        else:  # select sets of a fold size differ
+            keys, record = np.unique(selected[["size", "split"]], return_inverse=True)
+            rows = np.array([len(problem.split(*map(int, key)).select) for key in keys])[record]
+        errors = selected["totals"][:, : problem.task.n_classes].sum(axis=1)
+        scores[selected["split"], position] = 1.0 - errors / rows
+        tiled = {name: np.tile(values, len(sizes)) for name, values in space.settings().items()}
+        params = {  # None, masked, for a learner that lacks the parameter
+            name: np.ma.MaskedArray(values, mask=[value is None for value in values.tolist()])
+            for name, values in tiled.items()
+        }
+        listed = [{**setting, "k": size.k} for size in sizes for path in space.paths for setting in path]
+        complete = np.sum(~np.isnan(scores), axis=0) == np.repeat([size.n_splits for size in sizes], n)
+        mean, spread = np.full((2, len(sizes) * n), nan)
+        mean[complete] = np.nanmean(scores[:, complete], axis=0)
+        spread[complete] = np.nanstd(scores[:, complete], axis=0)
+        rank = rankdata(np.where(complete, -mean, np.inf), method="min").astype(np.int32)
+        return {
+            "params": listed,
+            **{f"param_{name}": values for name, values in params.items()},
+            "param_k": np.ma.MaskedArray(np.repeat([size.k for size in sizes], n)),
+            **{f"split{i}_test_score": row for i, row in enumerate(scores)},
+            "mean_test_score": mean,
+            "std_test_score": spread,
+            "rank_test_score": rank,
+        }
 
     def predict(self, X: object) -> NDArray[np.generic]:
         """Return the labels of X [rows, d], by the rule."""
-        rows, result = self._rows(X), self._fitted
+        result = self._fitted
+        rows = make_rows(self._validate(X, reset=False), result.task)
         if self._rule == "random":
             draws = self._draws or np.random.default_rng()
             return np.take(self.classes_, result.ensemble.random(rows, draws).label)
         return np.take(self.classes_, result.rule(self._rule).predict(result.models, rows).label)
 
-    @available_if(_gives("predict_proba"))
+    @available_if(partial(_gives, "predict_proba"))
     def predict_proba(self, X: object) -> Values:
         """Return the probability of each class for X [rows, d] by the refitted model, (rows, classes).
 
@@ -225,9 +263,9 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
         Raises:
             AttributeError: the learner has no probabilities, and the rule is not "vote".
         """
-        return self._count_votes(X) if self._rule == "vote" else self._ask_refitted(Output.PROBABILITY, X)
+        return self._score(Output.PROBABILITY, X)
 
-    @available_if(_gives("decision_function"))
+    @available_if(partial(_gives, "decision_function"))
     def decision_function(self, X: object) -> Values:
         """Return the refitted model's own score for X [rows, d], (rows,); for more classes (rows, classes).
 
@@ -237,10 +275,7 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
         Raises:
             AttributeError: the learner lacks a score for each of several classes, and the rule is not "vote".
         """
-        if self._rule != "vote":
-            return self._ask_refitted(self._rank, X)
-        shares = self._count_votes(X)
-        return np.asarray(shares @ (-1.0, 1.0)) if self._rank == Output.RANK else shares
+        return self._score(self._rank, X)
 
     def save(self, folder: str) -> None:
         """Write the run to a folder, which ``ckcv`` can report, verify and predict with.
@@ -283,26 +318,22 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
         return "refit" if holds_out else "vote"
 
     @property
-    def _learner(self) -> Learner:
-        """The learner that was selected; before ``fit``, all of them."""
-        if not hasattr(self, "result_"):
-            return Study.of(learner=self.learner).learner
-        return self._fitted.problem.find_learner(self._fitted.setting)[1]
-
-    @property
     def _rank(self) -> Output:
         """The score by which a decision is made; before ``fit``, that for two classes."""
         return Output.RANK if len(getattr(self, "classes_", ())) <= 2 else Output.RANKS
 
-    def _count_votes(self, X: object) -> Values:
-        """Return the share of the members of F* that vote for each class, (rows, classes)."""
-        labels, _ = self.ensemble_.predict(self._rows(X))
-        return np.column_stack([np.mean(labels == number, axis=0) for number in range(len(self.classes_))])
-
-    def _ask_refitted(self, needed: Output, X: object) -> Values:
-        rows, refit = self._rows(X), self._fitted.models.refit
-        assert refit is not None
-        found: Outputs = refit.members[0].model.predict_outputs(rows, frozenset({needed}))
+    def _score(self, needed: Output, X: object) -> Values:
+        """Return the refitted model's output for X, or what the votes of F* for each class give instead."""
+        result = self._fitted
+        rows = make_rows(self._validate(X, reset=False), result.task)
+        if self._rule == "vote":
+            labels, _ = result.ensemble.predict(rows)
+            shares = np.column_stack(
+                [np.mean(labels == number, axis=0) for number in range(len(self.classes_))]
+            )
+            return np.asarray(shares @ (-1.0, 1.0)) if needed == Output.RANK else shares
+        assert result.models.refit is not None
+        found: Outputs = result.models.refit.members[0].model.predict_outputs(rows, frozenset({needed}))
         values = found.probability if needed == Output.PROBABILITY else found.rank
         assert values is not None
         return values
@@ -323,51 +354,9 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
         asked |= options | {"param": left or None}
         return Study.of(**{name: value for name, value in asked.items() if value is not None})
 
-    def _rows(self, X: object) -> Rows:
-        check_is_fitted(self)
-        return make_rows(self._validate(X, reset=False), self.result_.task)
-
     def _validate(self, X: object, **options: Any) -> Any:
         """Check as scikit-learn does; for a data frame only names, since its columns are of many kinds."""
         X = read_rows(X)
         framed = hasattr(X, "__arrow_c_stream__")
         checks = {} if framed else {"ensure_all_finite": "allow-nan", "dtype": None}
         return validate_data(self, X, skip_check_array=framed, **checks, **options)
-
-
-def _cv_results(result: Certified) -> dict[str, object]:
-    assert result.records is not None
-    problem, sizes, n = result.problem, result.problem.sizes, result.problem.n_settings
-    space = problem.learner.space
-    scores = np.full((max(size.n_splits for size in sizes), len(sizes) * n), nan)
-    on_all_rows = result.records["size"] < len(sizes)  # beyond are parts of them, from a budget
-    selected = result.records[~result.records["estimate"] & on_all_rows]
-    first = np.append(0, np.cumsum(space.lengths))
-    position = selected["size"] * n + first[selected["path"]] + selected["step"]
-    if problem.task.units.independent:
-        rows = np.array([size.n_select for size in sizes])[selected["size"]]
-    else:  # select sets of a fold size differ
-        keys, record = np.unique(selected[["size", "split"]], return_inverse=True)
-        rows = np.array([len(problem.split(*map(int, key)).select) for key in keys])[record]
-    errors = selected["totals"][:, : problem.task.n_classes].sum(axis=1)
-    scores[selected["split"], position] = 1.0 - errors / rows
-    tiled = {name: np.tile(values, len(sizes)) for name, values in space.settings().items()}
-    params = {  # None, masked, for a learner that lacks the parameter
-        name: np.ma.MaskedArray(values, mask=[value is None for value in values.tolist()])
-        for name, values in tiled.items()
-    }
-    listed = [{**setting, "k": size.k} for size in sizes for path in space.paths for setting in path]
-    complete = np.sum(~np.isnan(scores), axis=0) == np.repeat([size.n_splits for size in sizes], n)
-    mean, spread = np.full((2, len(sizes) * n), nan)
-    mean[complete] = np.nanmean(scores[:, complete], axis=0)
-    spread[complete] = np.nanstd(scores[:, complete], axis=0)
-    rank = rankdata(np.where(complete, -mean, np.inf), method="min").astype(np.int32)
-    return {
-        "params": listed,
-        **{f"param_{name}": values for name, values in params.items()},
-        "param_k": np.ma.MaskedArray(np.repeat([size.k for size in sizes], n)),
-        **{f"split{i}_test_score": row for i, row in enumerate(scores)},
-        "mean_test_score": mean,
-        "std_test_score": spread,
-        "rank_test_score": rank,
-    }
