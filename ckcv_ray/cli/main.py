@@ -4,6 +4,7 @@ Results go to standard output, messages to standard error; exit codes are in the
 """
 
 import gc
+import os
 import re
 import sys
 import warnings
@@ -41,7 +42,7 @@ class Command(TyperCommand):
     def get_params(self, ctx: "_click.Context") -> "list[_click.Parameter]":
         """Return the arguments and options in the order of ``--help``; see ``TyperCommand``."""
         listed = sorted(hide_types(super().get_params(ctx)), key=_rank)
-        if any(_is_further(parameter) for parameter in listed):
+        if any(getattr(parameter, "rich_help_panel", None) in HELP_PANELS for parameter in listed):
             every: Any = copy(self.get_help_option(ctx))
             every.name, every.opts, every.callback = "help_all", ["--help-all"], self._show_all
             every.help = f"Show all {sum(p.param_type_name == 'option' for p in listed)} options and exit."
@@ -57,7 +58,8 @@ class Command(TyperCommand):
         """Show the most used options, or all; see ``TyperCommand``."""
         listed: list[Any] = self.params
         for parameter in listed:
-            parameter.hidden = _is_further(parameter) and not self.shows_all
+            further = getattr(parameter, "rich_help_panel", None) in HELP_PANELS
+            parameter.hidden = further and not self.shows_all
         super().format_help(ctx, formatter)
 
     def parse_args(self, ctx: "_click.Context", args: list[str]) -> list[str]:
@@ -104,10 +106,6 @@ def hide_types(parameters: "list[_click.Parameter]") -> "list[_click.Parameter]"
         if getattr(parameter, "is_flag", False):
             parameter.metavar = ""
     return parameters
-
-
-def _is_further(parameter: "_click.Parameter") -> bool:
-    return getattr(parameter, "rich_help_panel", None) in HELP_PANELS
 
 
 def _rank(parameter: "_click.Parameter") -> tuple[int, int]:
@@ -239,7 +237,7 @@ def load_command(name: str) -> "_click.Command":
     (module,) = (commands[name] for commands in PANELS.values() if name in commands)
     command = getattr(import_module(f"ckcv_ray.cli.{module}"), "list_folders" if name == "list" else name)
     alone = typer.Typer(add_completion=False, rich_markup_mode=app.rich_markup_mode)
-    alone.command(name, cls=Command)(contain_command(command))
+    alone.command(name, cls=Command)(contain_command()(command))
     return typer.main.get_command(alone)
 
 
@@ -250,7 +248,13 @@ for _panel, _commands in PANELS.items():
 
 def main() -> None:
     """Run the ``ckcv`` command; this package's errors become one message and an exit code."""
-    output.open_closed_streams()
+    # Streams that are closed (``>&-``) are opened, so that no file takes their place. What is written to
+    # standard output then fails, as on a full disk; messages are dropped.
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            opened = os.open(os.devnull, os.O_WRONLY if name == "stderr" else os.O_RDONLY)
+            os.dup2(opened, number)
+            setattr(sys, name, os.fdopen(number, "r" if name == "stdin" else "w", closefd=False))
     stream, shown, thresholds = sys.stderr, warnings.showwarning, gc.get_threshold()
     gc.set_threshold(YOUNG_OBJECTS, *thresholds[1:])
     sys.stderr = output.Messages(stream)

@@ -10,10 +10,9 @@ import os
 import signal
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from errno import EDQUOT, EFBIG, EIO, ENOSPC
-from functools import wraps
 from io import UnsupportedOperation
 from pathlib import Path
 from time import monotonic
@@ -115,18 +114,6 @@ def silence(stream: TextIO) -> bool:
         return True
 
 
-def open_closed_streams() -> None:
-    """Open standard streams that are closed (``>&-``), so that no file takes their place.
-
-    What is written to standard output then fails, as on a full disk; messages are dropped.
-    """
-    for number, name in enumerate(("stdin", "stdout", "stderr")):
-        if getattr(sys, name) is None:
-            opened = os.open(os.devnull, os.O_WRONLY if name == "stderr" else os.O_RDONLY)
-            os.dup2(opened, number)
-            setattr(sys, name, os.fdopen(number, "r" if name == "stdin" else "w", closefd=False))
-
-
 def show(content: Mapping[str, object], text: str, as_json: bool) -> None:
     """Print a result, as JSON or as text."""
     print(json.dumps(content, allow_nan=False) if as_json else printable(text), file=results())
@@ -150,10 +137,12 @@ def exit_by_code() -> Iterator[None]:
         finally:
             if (stream := results()) is not None:
                 stream.flush()  # report its errors here, not from Python's shutdown
+        return
     except CKCVError as error:
-        _fail(str(error), 2 if isinstance(error, InputError) else 4 if isinstance(error, StoreError) else 1)
+        reason = str(error)
+        code = 2 if isinstance(error, InputError) else 4 if isinstance(error, StoreError) else 1
     except MemoryError:
-        _fail("it needs more memory than there is: take fewer rows or columns, or another machine", 1)
+        reason, code = "it needs more memory than there is: take fewer rows or columns, or another machine", 1
     except BrokenPipeError:
         if (stream := results()) is not None:
             silence(stream)
@@ -164,10 +153,7 @@ def exit_by_code() -> Iterator[None]:
         unnamed = error.filename is None and error.errno in {ENOSPC, EDQUOT, EFBIG, EIO}
         if (stream := results()) is None or not (silence(stream) or unnamed):
             raise
-        _fail(f"cannot write to standard output: {error.strerror or error}", 1)
-
-
-def _fail(reason: str, code: int) -> None:
+        reason, code = f"cannot write to standard output: {error.strerror or error}", 1
     say(f"ckcv: {reason}")
     sys.exit(code)
 
@@ -195,7 +181,7 @@ class Signals:
 
     def __enter__(self) -> "Signals":
         self.previous = {number: signal.signal(number, self.note) for number in list_stop_signals()}
-        self.previous[signal.SIGALRM] = signal.signal(signal.SIGALRM, self.interrupt)
+        self.previous[signal.SIGALRM] = signal.signal(signal.SIGALRM, signal.default_int_handler)
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -214,10 +200,6 @@ class Signals:
         with suppress(OSError):
             os.write(2, STOPPING)
 
-    def interrupt(self, number: int, frame: FrameType | None) -> None:
-        """Interrupt what goes on."""
-        raise KeyboardInterrupt
-
     def stop(self) -> bool:
         """Return whether a signal was received; it has then been heeded."""
         if self.received is not None:
@@ -231,24 +213,20 @@ def list_stop_signals() -> list[signal.Signals]:
     return [number for number in STOPS if number not in ignored]
 
 
-def contain_command(command: Callable[..., None]) -> Callable[..., None]:
+@contextmanager
+def contain_command() -> Iterator[None]:
     """Keep what estimators print out of the results of a command, and let it end only when it is done.
 
     Raises:
         RunError: code of an estimator or of a package raised SystemExit, or the like.
     """
-
-    @wraps(command)
-    def call(**given: Any) -> None:
-        with keep_results_apart():
-            try:
-                command(**given)
-            except (Exception, KeyboardInterrupt):
-                raise
-            except BaseException as error:
-                ends = f"it raised {error!r}, which would end the program"
-                raise RunError(f"code of an estimator or a package: {ends}") from error
-            if (stream := results()) is not None:
-                stream.flush()
-
-    return call
+    with keep_results_apart():
+        try:
+            yield
+        except (Exception, KeyboardInterrupt):
+            raise
+        except BaseException as error:
+            ends = f"it raised {error!r}, which would end the program"
+            raise RunError(f"code of an estimator or a package: {ends}") from error
+        if (stream := results()) is not None:
+            stream.flush()
