@@ -1,7 +1,6 @@
 """Options that say what is learned from: files, columns and their roles.
 
-Also what commands say before a run (how columns are interpreted, a changed environment), while it computes,
-and after it.
+Also what commands say of a changed environment, while they compute, and of a result.
 """
 
 import sys
@@ -20,19 +19,16 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from ckcv_ray.claims.quantity import Acceptance
 from ckcv_ray.cli.options import make_argument, make_flag, make_option, with_options
 from ckcv_ray.cli.output import NOT_YET_PROVEN, PROVEN_WORSE, say, show
-from ckcv_ray.core.quantities import parse_subgroup
 from ckcv_ray.engine.queue import Progress as RunProgress
 from ckcv_ray.errors import InputError, StoreError, name_reason, plain, pluralize
 from ckcv_ray.runs.progress import describe_progress
 from ckcv_ray.runs.result import Result
 from ckcv_ray.storage.execution import find_changes, read_environment
 from ckcv_ray.storage.folder import RunFolder
-from ckcv_ray.study.problem import Problem
 from ckcv_ray.study.study import AnyStudy, Procedure
 from ckcv_ray.tables.columns import DeclaredTypes, some
 from ckcv_ray.tables.limits import MAX_TABLE_BYTES
 from ckcv_ray.tables.named import Columns, is_named, read
-from ckcv_ray.tables.questions import MAX_SURVEYED, list_row_numbers, survey
 from ckcv_ray.tables.read import AS_IT_IS, Reading, check_place
 from ckcv_ray.tables.roles import GapWords, Roles, split_names
 from ckcv_ray.tables.task import Task, TestRows, join_copies, make_test_rows
@@ -98,10 +94,18 @@ def read_columns(source: str, reading: Reading, tell: Callable[[str], object] = 
 
 def read_new_rows(source: str, reading: Reading = AS_IT_IS) -> pa.Table:
     """Read rows to predict or to measure on: the test rows of a named set if it has any, else all."""
-    if source == "-":
-        return _read_stdin(reading)
-    columns = read_columns(source, reading)
-    return columns.learn if columns.test is None else columns.test
+    if source != "-":
+        columns = read_columns(source, reading)
+        return columns.learn if columns.test is None else columns.test
+    with NamedTemporaryFile(suffix=".csv") as file:  # and messages name standard input instead
+        while (content := sys.stdin.buffer.read(STDIN_BYTES)) and file.tell() <= MAX_TABLE_BYTES:
+            file.write(content)
+        file.flush()
+        name, shown = repr(file.name), "standard input"
+        try:
+            return read_columns(file.name, reading, lambda said: say(said.replace(name, shown))).learn
+        except InputError as error:
+            raise InputError(str(error).replace(name, shown)) from None
 
 
 def read_rows_if_named(source: str | None, reading: Reading, needed: str) -> pa.Table | None:
@@ -115,21 +119,6 @@ def read_rows_if_named(source: str | None, reading: Reading, needed: str) -> pa.
     if reading != AS_IT_IS:
         raise InputError(f"separator, sheet, skip_rows and encoding are for {needed}")
     return None
-
-
-def _read_stdin(reading: Reading) -> pa.Table:
-    with NamedTemporaryFile(suffix=".csv") as file:
-        while (content := sys.stdin.buffer.read(STDIN_BYTES)) and file.tell() <= MAX_TABLE_BYTES:
-            file.write(content)
-        file.flush()
-
-        def name(text: str) -> str:
-            return text.replace(repr(file.name), "standard input")
-
-        try:
-            return read_columns(file.name, reading, lambda remark: say(name(remark))).learn
-        except InputError as error:
-            raise InputError(name(str(error))) from None
 
 
 THOUSANDS = make_option(
@@ -227,53 +216,6 @@ TEST = make_option(
 
 def _names(text: str | None) -> list[str] | None:
     return split_names(text) if text is not None else None
-
-
-MAX_SHOWN_COLUMNS = 40
-LONGEST_NAME = 30
-
-
-def say_columns(problem: Problem) -> None:
-    """Print how the columns of a table were interpreted, and what looks like a mistake in them."""
-    held = problem.all_rows.n - problem.task.n
-    say(*describe_reading(problem), *describe_columns(problem.task, held))
-
-
-def describe_reading(problem: Problem) -> list[str]:
-    """Return what is said about how a table was read: columns that number rows, and words taken for gaps.
-
-    In a column without other gaps these are gaps by another name, and are said where it has subgroups.
-    """
-    task = problem.task
-    subgroups = () if problem.scores else problem.certification.subgroups
-    divided = {parse_subgroup(name).column for name in subgroups}
-    words = (found for found in task.gap_words if len(found.rows) > 1 or found.column in divided)
-    empty = (f"column {found.column[:60]!r} is empty in {found.describe()}" for found in words)
-    return [*list_row_numbers(task.row_numbers), *empty]
-
-
-def describe_columns(task: Task, held: int) -> list[str]:
-    """Return the columns of a table as they are interpreted; nothing for a named set or a very large table.
-
-    Args:
-        task: the rows to look at.
-        held: how many others are held out, and must not be looked at before they certify.
-    """
-    if is_named(task.source) or task.X.size > MAX_SURVEYED or not (columns := survey(task)):
-        return []
-    shown = columns[:MAX_SHOWN_COLUMNS]
-    width = min(max(len("column"), *(len(column.name) for column in shown)), LONGEST_NAME)
-    lines = [f"{'column':<{width}}  {'kind':<8}  {'missing':>8}  {'distinct':>8}"]
-    for column in shown:
-        figures = f"{column.kind:<8}  {column.missing:>8,}  {column.distinct:>8,}"
-        lines.append(f"{plain(column.name)[:width]:<{width}}  {figures}  {plain(column.note)}".rstrip())
-    if more := len(columns) - len(shown):
-        lines.append(f"and {pluralize(more, 'more column')}")
-    if held:
-        lines.append(
-            f"(of the {pluralize(task.n, 'row')} to learn from: the held-out rows are not inspected)"
-        )
-    return lines
 
 
 def say_environment(folder: str) -> None:

@@ -55,11 +55,8 @@ def status(
     if run_folder.finished:
         result = load(folder)
         return show(result.to_json(), result.summary(details, folder), as_json)
-    return show(*_describe_unfinished(run_folder, replay(folder)), as_json)
-
-
-def _describe_unfinished(folder: RunFolder, queue: Queue) -> tuple[dict[str, Any], str]:
-    at, problem, execution = queue.progress(), queue.problem, folder.execution()
+    queue = cast(Queue, replay(folder))
+    at, problem, execution = queue.progress(), queue.problem, run_folder.execution()
     content: dict[str, Any] = {
         "run_id": problem.run_id,
         "state": "unfinished",
@@ -77,9 +74,9 @@ def _describe_unfinished(folder: RunFolder, queue: Queue) -> tuple[dict[str, Any
         content |= {"setting": dict(best.setting), "k": best.k, "l_ms": l_ms}
         lines.append(f"best so far: {best}, L_MS {ceil_percent(l_ms)}")
     resume = f"resume it with the same ckcv {problem.asked.command} command"
-    running = folder.files.lock.busy
+    running = run_folder.files.lock.busy
     lines.append("it is running" if running else f"{resume}, unless it is running on another machine")
-    return content, "\n".join(lines)
+    return show(content, "\n".join(lines), as_json)
 
 
 class ListedRun(NamedTuple):

@@ -213,20 +213,15 @@ def _parameters(kind: type[AnyStudy | Execution]) -> Iterator[Parameter]:
         panel = getattr(part, "panel", USUAL_PANEL)
         first |= {name: (panel, f) for name, f in options(part).items() if name not in first}
     for name, (panel, field) in first.items():
-        option, shown = field.metadata["option"], show_default(field)
+        option, own = field.metadata["option"], field.default
+        shown: str | None = option.default_text
+        if shown is None and own not in ((), "", None, False):
+            shown = ",".join(map(str, own)) if isinstance(own, tuple) else str(own)
         if kind is Procedure and option.single_default is not None:  # it may select nothing
             shown = f"{option.single_default}; {shown} where one is selected"
         if not option.inside:
-            own = panel if option.panel == USUAL_PANEL else option.panel
-            yield _parameter(name, option.kind, option.help, shown, own)
-
-
-def show_default(field: Field[object]) -> str | None:
-    """Return the default of a field that is an option as ``--help`` shows it; None for no default."""
-    text: str | None = field.metadata["option"].default_text
-    if text is not None or field.default in ((), "", None, False):
-        return text
-    return ",".join(map(str, field.default)) if isinstance(field.default, tuple) else str(field.default)
+            where = panel if option.panel == USUAL_PANEL else option.panel
+            yield _parameter(name, option.kind, option.help, shown, where)
 
 
 def _parameter(

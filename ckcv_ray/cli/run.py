@@ -4,7 +4,7 @@ import os
 import shlex
 import signal
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +18,7 @@ from ckcv_ray.cli import data, options, output
 from ckcv_ray.cli.data import Display
 from ckcv_ray.cli.options import DetailsFlag, JsonFlag, make_option, with_options
 from ckcv_ray.cli.output import Signals, console, say
+from ckcv_ray.core.quantities import parse_subgroup
 from ckcv_ray.engine import forecast
 from ckcv_ray.engine.backend import choose_backend, find_ray_address
 from ckcv_ray.errors import InputError, duration, format_level, plain, pluralize
@@ -44,12 +45,16 @@ from ckcv_ray.storage.pages import write_new
 from ckcv_ray.study.parts import Budget, Race
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.study.study import Execution, Procedure, Study, format_toml
+from ckcv_ray.tables.named import is_named
+from ckcv_ray.tables.questions import MAX_SURVEYED, list_row_numbers, survey
 from ckcv_ray.tables.task import Task
 from ckcv_ray.validation import parse_folds, parse_seconds
 
 SERIAL = Execution("serial")
 HOUR, LONG = 3600.0, 600.0
 MAX_TRIED = 6
+MAX_SHOWN_COLUMNS = 40
+LONGEST_NAME = 30
 WORKERS = "1,8,64,512"
 OF_PLAN = {"DATA", "--json", "--rows", "--try", "--workers", "--write-study"}  # not passed on to the run
 
@@ -79,7 +84,15 @@ def run(
         ckcv run patients.csv --target outcome --claim sensitivity,specificity
         ckcv run houses.csv --target price --learner ridge --clip 50
     """
-    study = limit_time(study, budget)
+    if budget is not None:
+        parse_seconds("budget", budget)  # refuses what is no time
+        search = study.search
+        fixed = f"search={search.name}" if isinstance(search, Race) else ""
+        fixed = "exhaustive" if search.exhaustive else fixed
+        fixed = f"effort={study.effort}" if study.effort is not None else fixed
+        if fixed:
+            raise InputError(f"budget={budget} limits what is computed, and {fixed} fixes it: leave one out")
+        study = study.replace(search=Budget.name)
     task, rows = chosen.read(source, study, test)
     folder = out or options.choose_folder(task.source, "run", Problem.of(study, task).run_id)
     work = check_job(Job(study, task, folder, rows))
@@ -148,8 +161,7 @@ def plan(
     if try_for is not None:
         study, tried, said = _take_first_look(given, study, task, try_for, rows, out)
     problem = Problem.of(study, task)
-    say(*data.describe_reading(problem))
-    _say_cautions(problem)
+    _say_columns(problem, surveyed=False)
     if write_study is not None:
         write_new("write_study", write_study, format_toml(study).encode())
         say(f"study file: {write_study}")
@@ -202,22 +214,17 @@ def _take_first_look(
         run_work(work._replace(folder=locate("out", folder)), SERIAL)
     resolved, chosen = problem.study.options(), {} if named else {"--learner": best}
     fixed = {"--holdout-share": resolved["holdout_share"], "--seed": resolved["seed"]}
-    line = _write_line(given | chosen | fixed)
+    words = ["ckcv", "run", given["DATA"]]
+    for option, value in (given | chosen | fixed).items():
+        for each in value if isinstance(value, list | tuple) else [value]:  # an option may be repeated
+            if option not in OF_PLAN:
+                words += [option] if each is True else [option, str(each)]
+    line = shlex.join(words)
     late = [label for label in asked.learner.by_label if label not in scored.problem.learners]
     values, lines = _describe_try(scored, late, problem)
     lines += [f"recorded in    {folder}", f"start the run  {line}"]
     values |= {"folder": folder, "plans": problem.run_id}
     return study, {"line": line, "try": values}, lines
-
-
-def _write_line(planned: Mapping[str, Any]) -> str:
-    """Return the command line that runs what was planned with these options."""
-    words = ["ckcv", "run", planned["DATA"]]
-    for option, value in planned.items():
-        for each in value if isinstance(value, list | tuple) else [value]:  # an option may be repeated
-            if option not in OF_PLAN:
-                words += [option] if each is True else [option, str(each)]
-    return shlex.join(words)
 
 
 def _describe_try(scored: Scored, late: list[str], problem: Problem) -> tuple[dict[str, Any], list[str]]:
@@ -249,59 +256,37 @@ def _describe_try(scored: Scored, late: list[str], problem: Problem) -> tuple[di
 
 
 def _describe_plan(problem: Problem, planned: forecast.Plan) -> list[str]:
-    """Return lines that say what was decided where options did not, and what the study takes."""
+    """Return lines that say what was decided where options did not, and what the study takes.
+
+    The last are about the search, and options with which a long run ends sooner or searches more.
+    """
     k, held, effort = [size.k for size in problem.sizes], problem.held, planned.effort
     rows = "" if held is None else f": {len(held):,} of {pluralize(problem.all_rows.n, 'row')} held out"
     folds = f"{pluralize(len(k), 'fold size')} from {k[0]} to {k[-1]:,}"
     kind = "exact race" if effort is None else f"rounds within a budget, effort {effort:,}"
     if effort is not None and effort >= problem.n_evaluations:
         kind = f"exact race, since an effort of {effort:,} pays for everything"
-    return [
+    lines = [
         f"certified by   {problem.study.certify}{rows}",
         f"selection      {kind}, {folds}",
         planned.counts,
         *(f"scaling        {sentence}" for sentence in problem.scaling),
         *(f"{name:<15}{text}" for name, text in planned.costs.items()),
-        *_suggest(planned),
-        *planned.list_needs(),
     ]
-
-
-def _suggest(planned: forecast.Plan) -> list[str]:
-    """Return lines about the search, and options with which a long run ends sooner or searches more."""
     seconds = planned.seconds_by_workers.get(1, planned.seconds_at_most)
-    lines = []
-    if planned.effort is not None:
+    if effort is not None:
         times = planned.seconds_by_effort.items()
-        instead = "".join(f"; --effort {effort}: about {duration(time)}" for effort, time in times)
-        lines.append(f"search         budget, effort {planned.effort:,}{instead}")
-    if planned.effort is not None or seconds > LONG:
-        folds = ",".join(map(str, forecast.FEW_FOLDS))
-        options = f"--search race --k {folds} --n-splits {forecast.FEW_SPLITS}"
+        instead = "".join(f"; --effort {one}: about {duration(time)}" for one, time in times)
+        lines.append(f"search         budget, effort {effort:,}{instead}")
+    if effort is not None or seconds > LONG:
+        few = ",".join(map(str, forecast.FEW_FOLDS))
+        options = f"--search race --k {few} --n-splits {forecast.FEW_SPLITS}"
         lines.append(f"few folds      {options}: about {duration(planned.few_folds)}")
-    if planned.effort is None and seconds > LONG:
+    if effort is None and seconds > LONG:
         lines.append(
             "in less time   --budget 10m: rounds within ten minutes, and what they left open is reported"
         )
-    return lines
-
-
-def limit_time(study: Study, budget: str | None) -> Study:
-    """Return the study with the search that a time limit needs, if there is one.
-
-    Raises:
-        InputError: it is not a time, or the study itself says how much is computed.
-    """
-    if budget is None:
-        return study
-    parse_seconds("budget", budget)
-    search = study.search
-    fixed = f"search={search.name}" if isinstance(search, Race) else ""
-    fixed = "exhaustive" if search.exhaustive else fixed
-    fixed = f"effort={study.effort}" if study.effort is not None else fixed
-    if fixed:
-        raise InputError(f"budget={budget} limits what is computed, and {fixed} fixes it: leave one out")
-    return study.replace(search=Budget.name)
+    return lines + planned.list_needs()
 
 
 def _run(work: Work, out: str, execution: Execution, yes: bool, budget: str | None) -> Result:
@@ -319,8 +304,7 @@ def _run(work: Work, out: str, execution: Execution, yes: bool, budget: str | No
         if recorded := Log(folder.files, work.problem).count_rows():
             say(f"resuming: {out} holds {pluralize(recorded, 'record')} of this study")
         data.say_environment(out)
-    data.say_columns(work.problem)
-    _say_cautions(work.problem)
+    _say_columns(work.problem)
     with say_what_is_saved(out) as signals:
         with signals:
             seconds = 0.0 if budget is None else parse_seconds("budget", budget)
@@ -329,7 +313,22 @@ def _run(work: Work, out: str, execution: Execution, yes: bool, budget: str | No
             raise KeyboardInterrupt
         if budget is not None:
             work, expected = _allow_effort(work, execution, expected, budget)
-        _confirm(expected, execution, yes, limited)
+        backend, seconds = choose_backend(execution, expected.seconds), expected.seconds
+        if backend == "serial":
+            where = "serial, 1 worker"
+        elif execution.workers is None and (address := find_ray_address(execution)) != "local":
+            where = f"ray, for 1 worker; shared by all workers of the cluster at {address}"
+        else:
+            workers = execution.workers or os.cpu_count() or 1
+            seconds = forecast.estimate_wall_seconds(seconds, workers)
+            where = f"ray, {pluralize(workers, 'worker')}"
+        time = duration(seconds) if seconds >= 1 else "less than 1 s"
+        time = time if expected.is_known else "unknown, as every fit of the trial failed"
+        say(f"estimated time: {time} ({where})")
+        if seconds > LONG and not limited:
+            say("--budget 10m ends within ten minutes instead; ckcv plan shows what other options take")
+        if seconds > HOUR and not yes and sys.stdin.isatty() and console.is_terminal:
+            typer.confirm("Continue?", abort=True, err=True)
         with signals, Display(console) as display:
             return compute(work._replace(expected=expected, listen=display, stop=signals.stop), execution)
 
@@ -358,12 +357,46 @@ def _allow_effort(
     return work, replace(expected, seconds=min(everything, seconds * workers))
 
 
-def _say_cautions(problem: Problem) -> None:
-    """Say that much is held out, or that a class is rare."""
-    every = problem.all_rows
-    held = every.n_units - problem.task.n_units
+def _say_columns(problem: Problem, surveyed: bool = True) -> None:
+    """Say how columns are interpreted, what looks like a mistake, and if much is held out or a class rare.
+
+    Words taken for gaps in a column without other gaps are said where it has subgroups.
+    """
+    task, every = problem.task, problem.all_rows
+    subgroups = () if problem.scores else problem.certification.subgroups
+    divided = {parse_subgroup(name).column for name in subgroups}
+    words = (found for found in task.gap_words if len(found.rows) > 1 or found.column in divided)
+    say(*list_row_numbers(task.row_numbers))
+    say(*(f"column {found.column[:60]!r} is empty in {found.describe()}" for found in words))
+    if surveyed:
+        say(*_tabulate_columns(task, every.n - task.n))
+    held = every.n_units - task.n_units
     held_out = describe_held_share(held, every.n_units, every.unit)
     say(*map(plain, (*held_out, *forecast.describe_rare_classes(every, held))))
+
+
+def _tabulate_columns(task: Task, held: int) -> list[str]:
+    """Return the columns of a table as they are interpreted; nothing for a named set or a very large table.
+
+    Args:
+        task: the rows to look at.
+        held: how many others are held out, and must not be looked at before they certify.
+    """
+    if is_named(task.source) or task.X.size > MAX_SURVEYED or not (columns := survey(task)):
+        return []
+    shown = columns[:MAX_SHOWN_COLUMNS]
+    width = min(max(len("column"), *(len(column.name) for column in shown)), LONGEST_NAME)
+    lines = [f"{'column':<{width}}  {'kind':<8}  {'missing':>8}  {'distinct':>8}"]
+    for column in shown:
+        figures = f"{column.kind:<8}  {column.missing:>8,}  {column.distinct:>8,}"
+        lines.append(f"{plain(column.name)[:width]:<{width}}  {figures}  {plain(column.note)}".rstrip())
+    if more := len(columns) - len(shown):
+        lines.append(f"and {pluralize(more, 'more column')}")
+    if held:
+        lines.append(
+            f"(of the {pluralize(task.n, 'row')} to learn from: the held-out rows are not inspected)"
+        )
+    return lines
 
 
 @contextmanager
@@ -376,25 +409,6 @@ def say_what_is_saved(out: str | None) -> Iterator[Signals]:
         saved = f"completed work is saved in {out}; run the same command again to resume"
         say(f"interrupted: {saved if out and open_files(out).exists() else 'no work was saved'}")
         raise typer.Exit(128 + (signals.received or signal.SIGINT)) from None
-
-
-def _confirm(expected: forecast.Estimate, execution: Execution, yes: bool, limited: bool) -> None:
-    backend, seconds = choose_backend(execution, expected.seconds), expected.seconds
-    if backend == "serial":
-        where = "serial, 1 worker"
-    elif execution.workers is None and (address := find_ray_address(execution)) != "local":
-        where = f"ray, for 1 worker; shared by all workers of the cluster at {address}"
-    else:
-        workers = execution.workers or os.cpu_count() or 1
-        seconds = forecast.estimate_wall_seconds(seconds, workers)
-        where = f"ray, {pluralize(workers, 'worker')}"
-    time = duration(seconds) if seconds >= 1 else "less than 1 s"
-    time = time if expected.is_known else "unknown, as every fit of the trial failed"
-    say(f"estimated time: {time} ({where})")
-    if seconds > LONG and not limited:
-        say("--budget 10m ends within ten minutes instead; ckcv plan shows what other options take")
-    if seconds > HOUR and not yes and sys.stdin.isatty() and console.is_terminal:
-        typer.confirm("Continue?", abort=True, err=True)
 
 
 @with_options(execution=options.make_execution, study=options.make_procedure, chosen=data.choose_columns)
@@ -430,8 +444,7 @@ def evaluate(
     folder = out or options.choose_folder(task.source, "scores", problem.run_id)
     is_finished(problem, RunFolder(folder))  # refuses a folder with something else before columns are shown
     data.say_environment(folder)
-    data.say_columns(problem)
-    say(*forecast.describe_rare_classes(task, held=0))
+    _say_columns(problem)
     with say_what_is_saved(folder) as signals, signals, Display(console) as display:
         result = assess(study, task, folder, execution, display, signals.stop, retry_failed)
     data.show_result(result, folder, as_json)
