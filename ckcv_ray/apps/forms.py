@@ -4,8 +4,6 @@ The items of a guideline are a data file in ``frameworks``, in our own words: nu
 the facts about the run that answer it (``facts``), and what only a person knows. A filled form is never a
 statement of conformity, and says so.
 
-A person answers in TOML, with one text for each number: ``"5a" = "..."``. An empty answer is no answer.
-
 A filled form is Markdown or HTML. Names, labels and answers come from data and from people: whatever could be
 markup is escaped. The same run and answers give the same bytes.
 """
@@ -16,7 +14,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import NamedTuple
 
-from ckcv_ray.errors import InputError, convert_errors, pluralize
+from ckcv_ray.errors import InputError, pluralize
 from ckcv_ray.reports.facts import CAUTION, QUESTION, Fact, Section
 from ckcv_ray.reports.render import MARKDOWN, UNNAMED, divide_paragraphs, fill_template
 from ckcv_ray.validation import Stored, check_choice, quote, read_as, suggest
@@ -152,29 +150,6 @@ def list_sentences(sections: Sequence[Section], name: str) -> Iterator[str]:
 
 SUFFIXES = (MARKDOWN, ".html")
 BY_PERSON = "by a person"
-
-
-def parse_answers(name: str, text: str) -> dict[str, str]:
-    """Return answers by the numbers of items; empty ones are left out.
-
-    Args:
-        name: name of the file.
-        text: its content.
-
-    Raises:
-        InputError: the text is not TOML, or an answer is not text.
-    """
-    with convert_errors(InputError, f"answers={name!r} is not TOML with quoted text for each item"):
-        found = read_as(dict[str, str], tomllib.loads(text))
-    return {number: answer for number, answer in found.items() if answer.strip()}
-
-
-def write_template(form: Form) -> str:
-    """Return a file for the answers to every item that asks a person, with the questions as comments."""
-    head = f"# Answers to items of {form.title}. An empty answer leaves an item open.\n"
-    return head + "".join(
-        f'\n# {item.text}\n# {item.ask}\n"{item.number}" = ""\n' for item in form.item if item.ask
-    )
 
 
 def render_form(filled: FilledForm, suffix: str) -> bytes:

@@ -318,8 +318,23 @@ class Judgement(Compared):
                 self.labels, problem.positive, counts, self.delta, fixed, self.claims
             )
             told.append(Section("performance", "Performance by class", [wrong], tables))
+        heads = ("claim", "proven", "rows", "measured", "interval", "subgroup", "level")
+        rows = []
+        for claim in (*self.claims, *self.subgroups):
+            counted = f"{claim.part:,} of {claim.rows:,}" if claim.rows else None
+            ends = None if claim.subgroup else self._show_ends(claim) or None
+            says = "nothing" if claim.bound is None else claim.says
+            level = format_level(claim.delta)
+            rows.append(format_row(claim.name, says, counted, claim.rate, ends, claim.subgroup, level))
+        level = format_level(self.delta)
+        note = (
+            f"What is proven holds jointly with probability {level}, each claim with its share. Intervals "
+            f"are two-sided, each by itself at {level}: they are about what was measured, and not covered "
+            "together with what is proven."
+        )
+        table = FactTable("Claims and intervals", *drop_empty(heads, rows), note, DETAILS)
         statements = [Fact(claim.name, claim.statement, DETAILS) for claim in self.claims]
-        told.append(Section("claims", "Claims", statements, [self._tabulate()]))
+        told.append(Section("claims", "Claims", statements, [table]))
         return [replace(each, facts=[replace(f, text=reword(f.text)) for f in each.facts]) for each in told]
 
     def _tell_subject(self) -> Iterator[Fact]:
@@ -350,23 +365,6 @@ class Judgement(Compared):
         if clip is None:
             return format_ends(*ends)
         return f"{round_bound(clip * ends[0], up=False)} to {round_bound(clip * ends[1])}"
-
-    def _tabulate(self) -> FactTable:
-        heads = ("claim", "proven", "rows", "measured", "interval", "subgroup", "level")
-        rows = []
-        for claim in (*self.claims, *self.subgroups):
-            counted = f"{claim.part:,} of {claim.rows:,}" if claim.rows else None
-            ends = None if claim.subgroup else self._show_ends(claim) or None
-            says = "nothing" if claim.bound is None else claim.says
-            level = format_level(claim.delta)
-            rows.append(format_row(claim.name, says, counted, claim.rate, ends, claim.subgroup, level))
-        level = format_level(self.delta)
-        note = (
-            f"What is proven holds jointly with probability {level}, each claim with its share. Intervals "
-            f"are two-sided, each by itself at {level}: they are about what was measured, and not covered "
-            "together with what is proven."
-        )
-        return FactTable("Claims and intervals", *drop_empty(heads, rows), note, DETAILS)
 
 
 def judge(

@@ -70,11 +70,20 @@ class Output(NamedTuple):
         check_page(RunFolder(folder).files, self.out, PREDICTIONS, are_predictions)
 
     def write(self, table: pa.Table, folder: RunFolder) -> None:
-        """Write predictions."""
+        """Write predictions; in CSV, control characters in text are escaped, and formulas if asked."""
         stream: Any = results()
         sink = stream.buffer if self.out is None else BytesIO()
         if self.is_csv:
-            csv.write_csv(_escape_text(table, self.csv_safe), sink, CSV)
+            for i, field in enumerate(table.schema):
+                if is_text(field.type):
+                    labels = table.column(i).combine_chunks().dictionary_encode()
+                    texts = labels.dictionary.to_pylist()
+                    escape = not all(text.isprintable() for text in texts)
+                    cells = pa.array([_format_cell(one, escape, self.csv_safe) for one in texts], pa.string())
+                    column = pa.DictionaryArray.from_arrays(labels.indices, cells).cast(pa.string())
+                    table = table.set_column(i, field.name, column)
+            names = [_format_cell(name, not name.isprintable(), self.csv_safe) for name in table.column_names]
+            csv.write_csv(table.rename_columns(names), sink, CSV)
         else:
             parquet.write_table(table, sink)
         if self.out is not None:
@@ -92,20 +101,6 @@ def are_predictions(file: Path) -> bool:
     except Exception:  # readers may raise anything
         return False
     return names[:1] == ["row"] and any(tuple(names[at : at + 2]) == WRITTEN[1:3] for at in (1, 2))
-
-
-def _escape_text(table: pa.Table, safe: bool) -> pa.Table:
-    """Escape control characters in text and, if ``safe``, what a spreadsheet would execute."""
-    for i, field in enumerate(table.schema):
-        if is_text(field.type):
-            labels = table.column(i).combine_chunks().dictionary_encode()
-            texts = labels.dictionary.to_pylist()
-            escape = not all(text.isprintable() for text in texts)
-            cells = pa.array([_format_cell(text, escape, safe) for text in texts], pa.string())
-            column = pa.DictionaryArray.from_arrays(labels.indices, cells).cast(pa.string())
-            table = table.set_column(i, field.name, column)
-    names = [_format_cell(name, not name.isprintable(), safe) for name in table.column_names]
-    return table.rename_columns(names)
 
 
 def _format_cell(text: str, escape: bool, safe: bool) -> str:
@@ -183,10 +178,7 @@ def predict(
     oriented = predicted._replace(score=orient_scores(predicted.score, result.problem.positive))
     written = _tabulate(result.task, table, oriented, shares, marks, output.is_csv)
     output.write(written, RunFolder(folder))
-    _say_proven(result, rule, marks, told)
-    if output.probabilities:
-        _say_probabilities(result, rule)
-    _say_rows(table, result, rule)
+    _say_remarks(result, rule, table, marks, told, output.probabilities)
     _say_error_rate(result, table, rule, predicted.label, marks)
 
 
@@ -233,31 +225,30 @@ def _tabulate(
     return written.add_column(0, "row", pa.array(range(1, len(place) + 1)))
 
 
-def _say_proven(result: Result, rule: Rule, marks: Marks, told: list[str]) -> None:
+def _say_remarks(
+    result: Result, rule: Rule, table: Table, marks: Marks, told: list[str], probabilities: bool
+) -> None:
+    """Say what is proven of the predictions, and how columns and rows were taken."""
+    task, certified = result.task, result if isinstance(result, Certified) else None
+    covered = certified is not None and certified.claims[0].covers(rule)
     if rule.name == "random" and not rule.repeats:
-        same = result.task.target.word("; --vote gives the same in every call", "")
+        same = task.target.word("; --vote gives the same in every call", "")
         say(f"drawn: one member for each row, different in every call{same}")
     say(*told)
-    if isinstance(result, Certified) and find_verdict(result) != "may be quoted":
-        names = {"accepted", CAUTION, QUESTION} | ({"verdict"} if result.claims[0].covers(rule) else set())
-        facts = [fact for fact in tell_verdict(result).facts if fact.name in names]
+    if certified is not None and find_verdict(certified) != "may be quoted":
+        about = {"accepted", CAUTION, QUESTION} | ({"verdict"} if covered else set())
+        facts = [fact for fact in tell_verdict(certified).facts if fact.name in about]
         say(*(f"{fact.name}: {fact.text}" if fact.name.isupper() else fact.text for fact in facts))
     if (answered := marks.get("answered")) is not None:
         say(f"{int(answered.sum())} of {len(answered)} rows answered")
-
-
-def _say_probabilities(result: Result, rule: Rule) -> None:
-    _, learner = result.problem.find_learner(result.setting)
-    calibrated = "CalibratedClassifierCV" in str(getattr(learner, "spec", ""))
-    how = "calibrated inside each fit" if calibrated else "not recalibrated"
-    say(f"probabilities: as {learner.name} gives them, {how}; nothing is proven of them")
-    found = calibrate(result) if isinstance(result, Certified) else None
-    if found is not None and found.n_outside and result.claims[0].covers(rule):
-        say(found.verdict)
-
-
-def _say_rows(table: Table, result: Result, rule: Rule) -> None:
-    task = result.task
+    if probabilities:
+        _, learner = result.problem.find_learner(result.setting)
+        calibrated = "CalibratedClassifierCV" in str(getattr(learner, "spec", ""))
+        how = "calibrated inside each fit" if calibrated else "not recalibrated"
+        say(f"probabilities: as {learner.name} gives them, {how}; nothing is proven of them")
+        found = calibrate(certified) if certified is not None and covered else None
+        if found is not None and found.n_outside:
+            say(found.verdict)
     names = name_numbered(table.columns.column_names, task.features)
     others = (*find_groups(task.units.name, names), task.weighting.column, task.split_by.column)
     used = {*task.features, task.target.name, table.keep, *others}

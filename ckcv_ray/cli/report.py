@@ -1,6 +1,7 @@
 """Commands report and export, with the options of a report's page and of the form of a guideline."""
 
 import os
+import tomllib
 from pathlib import Path
 from typing import Annotated
 
@@ -10,7 +11,7 @@ from ckcv_ray.apps import forms
 from ckcv_ray.cli.data import choose_rule
 from ckcv_ray.cli.options import Folder, make_flag, make_option
 from ckcv_ray.cli.output import say
-from ckcv_ray.errors import InputError, format_percent, plain, pluralize
+from ckcv_ray.errors import InputError, convert_errors, format_percent, plain, pluralize
 from ckcv_ray.reports.facts import facts
 from ckcv_ray.reports.render import report as write_report
 from ckcv_ray.runs.export import CHECKED_ROWS
@@ -19,7 +20,7 @@ from ckcv_ray.runs.finished import load
 from ckcv_ray.storage.folder import MANIFEST, RunFolder
 from ckcv_ray.storage.pages import add_checksum, check_page, write_page
 from ckcv_ray.study.study import Study
-from ckcv_ray.validation import as_path, check_choice, quote
+from ckcv_ray.validation import as_path, check_choice, quote, read_as
 
 PANEL, PAGE_PANEL = "Forms", "Page"
 MAX_TEXT_BYTES = 1 << 22
@@ -103,7 +104,13 @@ def _make_form(
     if out is None and template is None:
         raise InputError(f"for={form!r} needs --out, the form to write: a name ending in .md or .html")
     if template is not None:
-        say(f"template: {write_answers(folder, form, template)}")
+        asked = forms.read_form(form)
+        if os.path.lexists(as_path("template", template)):
+            raise InputError(f"template={str(template)!r} exists: name another file, or remove it")
+        lines = [f"# Answers to items of {asked.title}. An empty answer leaves an item open.\n"]
+        lines += [f'\n# {one.text}\n# {one.ask}\n"{one.number}" = ""\n' for one in asked.item if one.ask]
+        write_page(RunFolder(folder).files, template, "".join(lines).encode(), "a form")
+        say(f"template: {template}")
     if out is not None:
         filled = fill_form(folder, form, out, answers)
         say(f"form: {out}: {filled.counts}")
@@ -117,7 +124,8 @@ def fill_form(
 ) -> forms.FilledForm:
     """Fill the form of a guideline from a finished run and from a file of answers, and write it.
 
-    The form is made from the run folder alone: nothing is fitted, and no model is applied.
+    The form is made from the run folder alone: nothing is fitted, and no model is applied. A person answers
+    in TOML, with one text for each number of an item: ``"5a" = "..."``. An empty answer is no answer.
 
     Raises:
         InputError: there is no such guideline, format or item, the answers cannot be read, or ``out``
@@ -129,7 +137,10 @@ def fill_form(
         raise InputError(f"out={quote(str(out))}: the name has to end in {' or '.join(forms.SUFFIXES)}")
     given: dict[str, str] = {}
     if answers is not None:
-        given = forms.parse_answers(Path(answers).name, read_text("answers", answers))
+        text, file = read_text("answers", answers), Path(answers).name
+        with convert_errors(InputError, f"answers={file!r} is not TOML with quoted text for each item"):
+            found = read_as(dict[str, str], tomllib.loads(text))
+        given = {number: answer for number, answer in found.items() if answer.strip()}
     run = RunFolder(folder)
     check_page(run.files, out, "a form")
     result = load(folder, Study.kind)
@@ -142,19 +153,6 @@ def fill_form(
     filled = forms.fill_items(form, result.run_id, told, given)
     write_page(run.files, out, add_checksum(forms.render_form(filled, suffix)), "a form")
     return filled
-
-
-def write_answers(folder: FilePath, name: str, out: FilePath) -> str:
-    """Write a file, which must not exist, for the answers that only a person can give; return its path.
-
-    Raises:
-        InputError: there is no such guideline, or the file exists or cannot be written.
-    """
-    form = forms.read_form(name)
-    if os.path.lexists(as_path("template", out)):
-        raise InputError(f"template={str(out)!r} exists: name another file, or remove it")
-    write_page(RunFolder(folder).files, out, forms.write_template(form).encode(), "a form")
-    return str(out)
 
 
 def export(

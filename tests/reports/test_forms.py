@@ -13,7 +13,7 @@ from pages import FORBIDDEN, HOSTILE, Page
 
 from ckcv_ray import InputError, StoreError, Study, load_run
 from ckcv_ray.apps import forms
-from ckcv_ray.cli.report import fill_form, write_answers
+from ckcv_ray.cli.report import fill_form
 from ckcv_ray.reports.facts import Section, facts
 from ckcv_ray.reports.render import escape_markdown
 from ckcv_ray.runs.run import Job, run_job
@@ -130,24 +130,23 @@ def test_a_form_is_written_and_written_again_and_nothing_else(folder: Path, tmp_
 
 
 @pytest.mark.parametrize(
-    ("write", "words", "message"),
+    ("words", "message"),
     [
-        (fill_form, ("tripod-ai", "form.pdf"), "out='form.pdf': the name has to end in .md or"),
-        (fill_form, ("tripod-ai", "{folder}/form.md"), "is in the run folder"),
-        (fill_form, ("tripod-ai", "a.md", "two.toml"), "for each item: 1: Input should be a valid string"),
-        (fill_form, ("tripod-ai", "a.md", "five.toml"), "has no item '5aa'; did you mean 5a"),
-        (write_answers, ("tripod-ai", "{folder}/a.toml"), "is in the run folder"),
+        (("tripod-ai", "form.pdf"), "out='form.pdf': the name has to end in .md or"),
+        (("tripod-ai", "{folder}/form.md"), "is in the run folder"),
+        (("tripod-ai", "a.md", "two.toml"), "for each item: 1: Input should be a valid string"),
+        (("tripod-ai", "a.md", "five.toml"), "has no item '5aa'; did you mean 5a"),
     ],
 )
 def test_what_cannot_be_written_or_read_is_refused(
-    write: Any, words: tuple[str, ...], message: str, folder: Path, tmp_path: Path, monkeypatch: Any
+    words: tuple[str, ...], message: str, folder: Path, tmp_path: Path, monkeypatch: Any
 ) -> None:
     monkeypatch.chdir(tmp_path)
     for name, text in {"two": "1 = 2", "five": "5aa = 'x'"}.items():
         Path(f"{name}.toml").write_text(text)
     before = snapshot(folder, tmp_path)
     with pytest.raises(InputError, match=re.escape(message)):
-        write(folder, *(word.format(folder=folder) for word in words))
+        fill_form(folder, *(word.format(folder=folder) for word in words))
     assert snapshot(folder, tmp_path) == before
 
 
@@ -174,6 +173,7 @@ def test_strict_fails_until_a_person_has_answered(
     assert code == 0
     assert "16 items: 16 filled" in messages
     assert "* **by a person:** Answered." in Path("card.md").read_text()
+    assert "is in the run folder" in unwrap(ckcv(*ask, "--template", folder / "a.toml")[2])
     code, _, messages = ckcv(*ask, "--template", "answers.toml")
     assert code == 2
     assert "exists: name another file, or remove it" in unwrap(messages)
