@@ -75,9 +75,9 @@ class Batch(NamedTuple):
 def choose_batch_seconds(left: float, workers: int, least: float, waiting: float = inf) -> float:
     """Return how long a batch should last.
 
-    The smaller of one second and a fiftieth of what is left, but at least ``shortest``. With several workers,
-    it is at most half of what is left for each, and at most a worker's share of what is in no batch yet: one
-    of them would otherwise compute it while the others wait.
+    The smaller of one second and a fiftieth of what is left, but at least ``least`` and what a batch for each
+    worker takes the driver. With several workers, it is at most half of what is left for each, and at most a
+    worker's share of what is in no batch yet: one of them would otherwise compute it while the others wait.
 
     Args:
         left: seconds of work left for one worker.
@@ -85,14 +85,10 @@ def choose_batch_seconds(left: float, workers: int, least: float, waiting: float
         least: seconds below which dispatching a batch costs more than it is worth.
         waiting: seconds of work that is in no batch yet, if known.
     """
-    length = max(shortest(workers, least), min(BATCH_SECONDS, left / workers / BATCHES_LEFT))
+    own = workers * OWN_SECONDS
+    length = max(least, own, min(BATCH_SECONDS, left / workers / BATCHES_LEFT))
     most = min(left / workers / 2, waiting / workers)
-    return length if workers == 1 else min(length, max(workers * OWN_SECONDS, most))
-
-
-def shortest(workers: int, least: float) -> float:
-    """Return ``least``, or if longer the time that a batch for each worker takes the driver."""
-    return max(least, workers * OWN_SECONDS)
+    return length if workers == 1 else min(length, max(own, most))
 
 
 class Rates:
@@ -206,7 +202,15 @@ class Queue(Supply):
         new = outcome.records[self.ledger.enter(outcome.records)]
         self.follow(outcome, self.ledger.note(outcome.failures))
         if outcome.seconds:  # records read from a log have no time
-            self.rates.add(outcome.seconds, self.count_cost(outcome), outcome.by_learner)
+            records, cost = outcome.records, np.zeros(len(self.problem.learners))
+            stages, cost_of = (Stage.SELECT, Stage.ESTIMATE), self.problem.cost_of_fits
+            for estimate, size, here in divide_records(records):
+                cost += cost_of(stages[estimate], size, records["path"][here], np.ones(len(here)))
+            # one of several learners may always fail: what failed counts, lest its rate stays unknown, and
+            # with it the time left, while others' are known
+            for lost in outcome.failures if len(cost) > 1 else ():
+                cost += cost_of(stages[lost.estimate], lost.size, [lost.path], [lost.stop - lost.first])
+            self.rates.add(outcome.seconds, cost, outcome.by_learner)
         self.fits += outcome.fits
         if outcome.left:
             self._wait([*outcome.left, *(unit for unit, _ in self._waiting)])
@@ -216,24 +220,10 @@ class Queue(Supply):
         """Return the paths that failed, except those that were computed later."""
         return list(self.ledger.failed.values())
 
-    def count_cost(self, outcome: Outcome) -> Costs:
-        """Return the cost of an outcome for each learner, (n_learners,).
-
-        One of several learners may always fail. Its rate would stay unknown, and with it the time left, while
-        others' are known: so what failed counts as well.
-        """
-        records, cost = outcome.records, np.zeros(len(self.problem.learners))
-        stages, cost_of = (Stage.SELECT, Stage.ESTIMATE), self.problem.cost_of_fits
-        for estimate, size, here in divide_records(records):
-            cost += cost_of(stages[estimate], size, records["path"][here], np.ones(len(here)))
-        for lost in outcome.failures if len(cost) > 1 else ():
-            cost += cost_of(stages[lost.estimate], lost.size, [lost.path], [lost.stop - lost.first])
-        return cost
-
     def begin(self, units: Iterable[Unit]) -> None:
         """Append units that are known, after all earlier ones."""
         self._wait(list(units))
-        self._end = self.rates.cost + self._waiting_cost
+        self._end = self.rates.cost + (self._waiting[0][1] if self._waiting else 0.0)
 
     def plan(self, workers: int, least: float = 0.0) -> Batch:
         """Return the next batch of the known units, in their order.
@@ -242,11 +232,11 @@ class Queue(Supply):
         back what it has not begun after the least seconds of a batch.
         """
         self.workers = workers
-        waiting = self.rates.seconds_for(self._waiting_cost)
+        units = (self._waiting.popleft()[0] for _ in range(len(self._waiting)))
+        waiting = self.rates.seconds_for(self._waiting[0][1]) if self._waiting else 0.0
         if waiting == inf:
-            return Batch(tuple(islice(self._issue(), -(-self._n_waited // workers))), least)
-        seconds = choose_batch_seconds(self.expect_left() or inf, workers, least, waiting)
-        return self.fill(self._issue(), seconds)
+            return Batch(tuple(islice(units, -(-self._n_waited // workers))), least)
+        return self.fill(units, choose_batch_seconds(self.expect_left() or inf, workers, least, waiting))
 
     def expect_left(self) -> float:
         """Return the seconds of the known units left for one worker; inf if not yet known."""
@@ -271,15 +261,6 @@ class Queue(Supply):
         costs = [self.problem.cost_of_unit(unit) for unit in reversed(units)]
         self._waiting = deque(zip(units, np.cumsum(costs, axis=0)[::-1], strict=True))
         self._n_waited = len(units)
-
-    def _issue(self) -> Iterator[Unit]:
-        while self._waiting:
-            yield self._waiting.popleft()[0]
-
-    @property
-    def _waiting_cost(self) -> Costs:
-        """Cost for each learner of what waits, (n_learners,); exactly zero if there is nothing."""
-        return self._waiting[0][1] if self._waiting else np.zeros(len(self.rates.cost))
 
 
 class Scores(NamedTuple):
@@ -316,7 +297,7 @@ class FullQueue(Queue):
         if self._phase is None:
             self._begin(INNER if self._selects else OUTER)
         batch = super().plan(workers, least)
-        if not batch.units and self._phase == INNER and self._complete(INNER):
+        if not batch.units and self._phase == INNER and not any(self._list_missing(INNER)):
             self._begin(OUTER)
             batch = super().plan(workers, least)
         return batch
@@ -327,7 +308,7 @@ class FullQueue(Queue):
 
     def complete(self) -> bool:
         """Return whether everything is computed or has failed."""
-        return all(self._complete(size) for size in reversed(range(len(self.problem.sizes))))
+        return not any(any(self._list_missing(size)) for size in reversed(range(len(self.problem.sizes))))
 
     def progress(self) -> Progress:
         """Return the progress."""
@@ -367,24 +348,17 @@ class FullQueue(Queue):
         sizes = [phase] if self._selects else range(len(self.problem.sizes))
         self.begin(unit for size in sizes for unit in self._list_missing(size))
 
-    def _complete(self, size: int) -> bool:
-        return next(self._list_missing(size), None) is None
-
     def _list_missing(self, size: int) -> Iterator[Unit]:
-        done = self.ledger.done(size)
+        done, wanted = self.ledger.done(size), list(enumerate(self.problem.learner.space.lengths))
         for split in range(len(done)):
-            wanted = self._list_wanted(size, split)
+            if self._selects and size != INNER:
+                lengths: dict[int, int] = {}
+                for path, step in self.chosen[split].tolist():
+                    if path >= 0:
+                        lengths[path] = max(lengths.get(path, 0), step + 1)
+                wanted = list(lengths.items())
             paths = tuple((path, length) for path, length in wanted if not done[split, path, :length].all())
             if len(done) <= MAX_DIVIDED_SPLITS:
                 yield from (Unit(Stage.SELECT, size, split, (steps,)) for steps in paths)
             elif paths:
                 yield Unit(Stage.SELECT, size, split, paths)
-
-    def _list_wanted(self, size: int, split: int) -> list[tuple[int, int]]:
-        if not self._selects or size == INNER:
-            return list(enumerate(self.problem.learner.space.lengths))
-        lengths: dict[int, int] = {}
-        for path, step in self.chosen[split].tolist():
-            if path >= 0:
-                lengths[path] = max(lengths.get(path, 0), step + 1)
-        return list(lengths.items())

@@ -19,7 +19,7 @@ import pyarrow as pa
 from ckcv_ray.core import schedule
 from ckcv_ray.core.schedule import Lengths, Round, Schedule, Stage, Unit
 from ckcv_ray.core.selection import ABSENT, FAILED, UNKNOWN, Leader
-from ckcv_ray.engine.queue import Batch, Progress, Queue, choose_batch_seconds, shortest
+from ckcv_ray.engine.queue import OWN_SECONDS, Batch, Progress, Queue, choose_batch_seconds
 from ckcv_ray.records.candidates import make_candidate_table, make_selection
 from ckcv_ray.records.record import POSITIONS, Failure, Outcome, Records, divide_records
 from ckcv_ray.study.problem import Candidate, Problem
@@ -55,7 +55,7 @@ class RaceQueue(Queue):
         self.workers = workers
         seconds = choose_batch_seconds(self._left or inf, workers, least)
         if self._estimates is None and not self.is_decided():
-            early = LEADERLESS_SHARE * shortest(workers, least)
+            early = LEADERLESS_SHARE * max(least, workers * OWN_SECONDS)
             units = iter(self.schedule.next, None)
             return self.fill(units, seconds if self.schedule.has_leaders() else early)
         if self._estimates is None:
@@ -184,15 +184,31 @@ class BudgetQueue(RaceQueue):
         return super().plan(workers, least) if self.racing else Queue.plan(self, workers, least)
 
     def follow(self, outcome: Outcome, lost: Sequence[Failure]) -> None:
-        """Enter values and failures into the selection, and begin the rounds that follow."""
+        """Enter values and failures into the selection, and begin the rounds that follow.
+
+        A round that compares settings on a part of the rows is repeated on a larger part if one of them fails
+        there: what needs more rows than a part has may be the best on all of them.
+        """
         self.exclude(lost)
         if self.racing:
             raced = range(len(self.problem.sizes))  # records of screens may arrive twice, or late
             for estimate, size, _ in divide_records(outcome.records):
                 if not estimate and size in raced:
                     self.enter(size)
-        while not self.racing and next(self.list_missing(), None) is None:
-            self.conclude_round()
+        while not (self.racing or any(self.list_missing())):  # the current round is complete
+            if self.over < len(self.counts):
+                if next(iter(self.rounds[-1])) not in self.list_parts():
+                    self.begin_round(self.plan_screen())
+                    continue
+                self.settings = self.judge_settings()
+                self.judged = np.where(np.isfinite(self.settings), self.settings, self.judged)
+            self.over += 1
+            if self.over < len(self.counts):
+                self.begin_round(self.plan_screen())
+            elif self.over == len(self.counts):
+                self.begin_round(self.plan_anchors())
+            else:
+                self.begin_race(self.plan_race())
         self.selection.refresh()
 
     def exclude(self, failures: Iterable[Failure]) -> None:
@@ -256,26 +272,6 @@ class BudgetQueue(RaceQueue):
                 for part in range(parts):
                     if paths := tuple(missing[part::parts]):
                         yield Unit(Stage.SELECT, position, split, paths)
-
-    def conclude_round(self) -> None:
-        """Begin the next round, once the current one is complete.
-
-        A round that compares settings on a part of the rows is repeated on a larger part if one of them fails
-        there: what needs more rows than a part has may be the best on all of them.
-        """
-        if self.over < len(self.counts):
-            if next(iter(self.rounds[-1])) not in self.list_parts():
-                self.begin_round(self.plan_screen())
-                return
-            self.settings = self.judge_settings()
-            self.judged = np.where(np.isfinite(self.settings), self.settings, self.judged)
-        self.over += 1
-        if self.over < len(self.counts):
-            self.begin_round(self.plan_screen())
-        elif self.over == len(self.counts):
-            self.begin_round(self.plan_anchors())
-        else:
-            self.begin_race(self.plan_race())
 
     def list_parts(self) -> tuple[int, ...]:
         """Return the positions at which settings can be compared, all rows of a split first.

@@ -21,7 +21,7 @@ from ckcv_ray.engine import forecast, loop
 from ckcv_ray.engine.backend import SerialBackend
 from ckcv_ray.engine.evaluate import evaluate, share
 from ckcv_ray.engine.forecast import plan_problem
-from ckcv_ray.engine.queue import Rates, choose_batch_seconds, shortest
+from ckcv_ray.engine.queue import OWN_SECONDS, Rates, choose_batch_seconds
 from ckcv_ray.engine.recorder import Recorder
 from ckcv_ray.errors import RunError
 from ckcv_ray.learners.svm.trainer import SVMTrainer
@@ -126,13 +126,14 @@ LEFT = st.floats(1e-3, 1e6)
 def test_a_batch_is_worth_its_dispatch_and_leaves_to_others_what_they_could_share(
     left: float, waiting: float, workers: int, least: float
 ) -> None:
-    seconds, worth = choose_batch_seconds(left, workers, least), shortest(workers, least)
+    seconds, own = choose_batch_seconds(left, workers, least), workers * OWN_SECONDS
+    worth = max(least, own)
     assert choose_batch_seconds(inf, workers, least) == max(1.0, worth)
     assert seconds >= (worth if workers == 1 else min(worth, left / workers / 2))
     if workers > 1:
-        assert seconds <= max(shortest(workers, 0.0), left / workers / 2)
+        assert seconds <= max(own, left / workers / 2)
         shared = choose_batch_seconds(left, workers, least, waiting)
-        assert shared <= min(seconds, max(shortest(workers, 0.0), waiting / workers))
+        assert shared <= min(seconds, max(own, waiting / workers))
 
 
 SMALL = Study.paper(C=(0.1, 1.0), gamma=(0.1, 1.0), n_splits=4)
