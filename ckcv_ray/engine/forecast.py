@@ -80,11 +80,6 @@ class Trial:
         each = (np.flatnonzero(of_paths == learner) for learner in range(len(problem.learners)))
         self.paths = [mine[spread(len(mine))] for mine in each]
 
-    def run(self) -> Iterator[Outcome]:
-        """Evaluate paths of each learner, each in an equal share of the time."""
-        for left, paths in zip(range(len(self.paths), 0, -1), self.paths, strict=True):
-            yield from self.climb(paths, monotonic() + (self.deadline - monotonic()) / left)
-
     def expect(self, paths: Index, level: int) -> Values:
         """Return the seconds expected of an evaluation by each path of a learner, (n_paths,).
 
@@ -100,46 +95,34 @@ class Trial:
         own = self.seconds[last, paths] * growth[level] / growth[last]
         return np.where(measured.any(axis=0), own, growth[level] if len(known) else 0.0)
 
-    def expect_all(self, paths: Index) -> Values:
-        """Return the seconds expected of an evaluation on all rows, (n_paths,).
-
-        What the first path of a split computed for all of them is divided among them.
-        """
-        each = self.expect(paths, len(self.positions) - 1)
-        last = np.isfinite(self.seconds[:, paths]).cumsum(axis=0).argmax(axis=0)
-        like_first = each[1:][last[1:] == last[0]]
-        shared = max(0.0, each[0] - float(np.mean(like_first))) if len(like_first) else 0.0
-        each[0] -= shared
-        return np.asarray(each + shared / len(each))
-
-    def climb(self, paths: Index, until: float) -> Iterator[Outcome]:
-        """Evaluate paths of a learner on ever more rows.
+    def run(self) -> Iterator[Outcome]:
+        """Evaluate paths of each learner, in an equal share of the time, on ever more rows.
 
         The first climbs as far as a few more could follow in time; the others then use as many rows as all
         of them can in the time left. All are tried on the fewest rows before that if this takes
         little of the time, lest one of them takes far longer than the others.
         """
-        first, *rest = paths.tolist()
-        top = len(self.positions) - 1
-
-        def count_seconds(level: int) -> Values:
-            return np.asarray(self.expect(paths, level) * self.lengths[paths])
-
-        yield self.evaluate(first, 0)
-        measured = bool(np.isfinite(self.seconds[0, first]))
-        if measured and count_seconds(0)[1:].sum() <= FEWEST_ROWS_SHARE * (until - monotonic()):
-            yield from (self.evaluate(path, 0) for path in rest)
-        level = 0
-        while level < top and FEW_PATHS * count_seconds(level + 1)[0] <= until - monotonic():
-            level += 1
-            yield self.evaluate(first, level)
-        lower = (at for at in range(level, 0, -1) if count_seconds(at)[1:].sum() <= until - monotonic())
-        if all_follow := next(lower, None):
-            yield from (self.evaluate(path, all_follow) for path in rest)
-        elif np.isfinite(self.seconds[:, paths]).any(axis=0).sum() == 1:
-            for path, seconds in zip(rest, count_seconds(level)[1:], strict=True):
-                if seconds <= until - monotonic():
-                    yield self.evaluate(path, level)
+        for number, paths in enumerate(self.paths):
+            end = monotonic() + (self.deadline - monotonic()) / (len(self.paths) - number)
+            (first, *rest), lengths = paths.tolist(), self.lengths[paths]
+            yield self.evaluate(first, 0)
+            needed = (self.expect(paths, 0) * lengths)[1:].sum()
+            if np.isfinite(self.seconds[0, first]) and needed <= FEWEST_ROWS_SHARE * (end - monotonic()):
+                yield from (self.evaluate(path, 0) for path in rest)
+            level, top = 0, len(self.positions) - 1
+            while level < top:
+                if FEW_PATHS * (self.expect(paths, level + 1) * lengths)[0] > end - monotonic():
+                    break
+                level += 1
+                yield self.evaluate(first, level)
+            every = ((at, self.expect(paths, at) * lengths) for at in range(level, 0, -1))
+            lower = (at for at, seconds in every if seconds[1:].sum() <= end - monotonic())
+            if all_follow := next(lower, None):
+                yield from (self.evaluate(path, all_follow) for path in rest)
+            elif np.isfinite(self.seconds[:, paths]).any(axis=0).sum() == 1:
+                each = zip(rest, (self.expect(paths, level) * lengths)[1:], strict=True)
+                some = (path for path, seconds in each if seconds <= end - monotonic())
+                yield from (self.evaluate(path, level) for path in some)
 
     def evaluate(self, path: int, level: int) -> Outcome:
         """Evaluate a path, and keep its time unless it failed: on so few rows a failure may be inevitable."""
@@ -159,7 +142,13 @@ class Trial:
         queue, problem, exists = self.queue, self.queue.problem, self.queue.exists
         each, values, alike = np.zeros(len(exists)), np.full(exists.shape, np.inf), False
         for paths in self.paths:
-            each[paths] = self.expect_all(paths)
+            expected = self.expect(paths, len(self.positions) - 1)
+            last = np.isfinite(self.seconds[:, paths]).cumsum(axis=0).argmax(axis=0)
+            like_first = expected[1:][last[1:] == last[0]]
+            # what the first path of a split computed for all of them is divided among them
+            shared = max(0.0, expected[0] - float(np.mean(like_first))) if len(like_first) else 0.0
+            expected[0] -= shared
+            each[paths] = expected + shared / len(expected)
             whole = np.flatnonzero(self.tried[:, paths].all(axis=1))
             if len(whole):
                 found = queue.compute_values(self.positions[whole[-1]])[0][paths]
@@ -434,28 +423,23 @@ def _seconds_of_refits(problem: Problem, rates: Rates) -> float:
 
 def _try_units(queue: Queue, inputs: Inputs, deadline: float) -> Iterator[Outcome]:
     """Evaluate units up to the refits, the first of them path by path, and every learner at least once."""
-    problem, tried, first = queue.problem, set[int](), True
+    problem, tried = queue.problem, set[int]()
     to_try = 0 if problem.scores else len(problem.learners)
     while (batch := queue.plan(1)).units and batch.units[0].stage is Stage.SELECT:
         for planned in batch.units:
-            for unit in _singly(planned, problem) if first else [planned]:
+            units = [planned]
+            if not tried:  # every prefix then covers the range of paths, after one path of every learner
+                order = spread(len(planned.paths))
+                learners = problem.learner_of_paths[[planned.paths[i][0] for i in order]]
+                first = np.unique(learners, return_index=True)[1]
+                later = np.setdiff1d(np.arange(len(order)), first)
+                paths = [planned.paths[order[i]] for i in (*np.sort(first), *later)]
+                units = [planned._replace(paths=(path,)) for path in paths]
+            for unit in units:
                 yield from evaluate_apart([unit], inputs)
                 tried.update(problem.learner_of_paths[[path for path, _ in unit.paths]].tolist())
                 if monotonic() > deadline and len(tried) >= to_try:
                     return
-            first = False
-
-
-def _singly(unit: Unit, problem: Problem) -> Iterator[Unit]:
-    """Yield each path as a unit, in an order in which every prefix covers the range of paths.
-
-    One path of every learner comes first.
-    """
-    order = spread(len(unit.paths))
-    learners = problem.learner_of_paths[[unit.paths[i][0] for i in order]]
-    first = np.unique(learners, return_index=True)[1]
-    later = np.setdiff1d(np.arange(len(order)), first)
-    return (unit._replace(paths=(unit.paths[order[i]],)) for i in (*np.sort(first), *later))
 
 
 def describe_rare_classes(task: Task, held: int) -> list[str]:

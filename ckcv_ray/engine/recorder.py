@@ -87,7 +87,20 @@ class Recorder(Supply, Generic[RunQueue]):
             return
         self.folder.acquire()
         if self.folder.holds(self.problem):
-            self._load(self.folder)
+            damaged = self.folder.repair(self.problem)
+            try:
+                if metadata := self.folder.execution():
+                    self._before = {name: metadata[name] for name in COSTS}
+                    self._earlier_runs = metadata.get("before")  # not runs finished since
+            except StoreError:
+                damaged.append(EXECUTION)
+            assert self._log is not None
+            loaded = 0
+            for records, _ in self._log.read(damaged):  # failures are not loaded: they are retried
+                self.queue.add(Outcome(records, (), ()))
+                loaded += len(records)
+            self._before["fits"] = max(int(self._before["fits"]), loaded)  # a killed session wrote no costs
+            self._damaged = list(dict.fromkeys(damaged))
         else:
             self.folder.begin(self.problem)
         self._opened = True
@@ -234,19 +247,3 @@ class Recorder(Supply, Generic[RunQueue]):
                 self.folder.write_execution(self.metadata())
         finally:
             self.folder.release()
-
-    def _load(self, folder: RunFolder) -> None:
-        self._damaged = folder.repair(self.problem)
-        try:
-            if metadata := folder.execution():
-                self._before = {name: metadata[name] for name in COSTS}
-                self._earlier_runs = metadata.get("before")  # not runs finished since
-        except StoreError:
-            self._damaged.append(EXECUTION)
-        assert self._log is not None
-        loaded = 0
-        for records, _ in self._log.read(self._damaged):  # failures are not loaded: they are retried
-            self.queue.add(Outcome(records, (), ()))
-            loaded += len(records)
-        self._before["fits"] = max(int(self._before["fits"]), loaded)  # a killed session wrote no costs
-        self._damaged = list(dict.fromkeys(self._damaged))

@@ -156,15 +156,6 @@ atexit.register(lambda: _worker.close())
 os.register_at_fork(after_in_child=_leave)
 
 
-def may_end_process(learner: Learner, fit_timeout: float | None) -> bool:
-    """Return whether the worker makes the fits of a learner: they may end their process, or have to if late.
-
-    It cannot do so for a class that no other process can import.
-    """
-    foreign = list_foreign(learner.by_label.values())
-    return HERE not in foreign and (fit_timeout is not None or bool(foreign))
-
-
 def compute_apart(
     learner: Learner,
     fit_timeout: float | None,
@@ -175,6 +166,8 @@ def compute_apart(
 ) -> Returned:
     """Return ``function(shared, *arguments)``, from the worker if the learner's fits may harm this process.
 
+    They may end it, or have to if late. A class that no other process can import is fitted here all the same.
+
     Args:
         learner: whose fits the function makes.
         fit_timeout: seconds that the function lets each fit take before it ends the process; None for any.
@@ -183,7 +176,8 @@ def compute_apart(
     Raises:
         InputError, LostError, CKCVError: see ``Worker.call``.
     """
-    if not may_end_process(learner, fit_timeout):
+    foreign = list_foreign(learner.by_label.values())
+    if HERE in foreign or (fit_timeout is None and not foreign):
         return function(shared, *arguments)
     return _worker.call(function, shared, *arguments, seconds=seconds)
 

@@ -127,9 +127,8 @@ def test_a_batch_is_worth_its_dispatch_and_leaves_to_others_what_they_could_shar
     left: float, waiting: float, workers: int, least: float
 ) -> None:
     seconds, own = choose_batch_seconds(left, workers, least), workers * OWN_SECONDS
-    worth = max(least, own)
-    assert choose_batch_seconds(inf, workers, least) == max(1.0, worth)
-    assert seconds >= (worth if workers == 1 else min(worth, left / workers / 2))
+    assert choose_batch_seconds(inf, workers, least) == max(1.0, least, own)
+    assert seconds >= min(max(least, own), inf if workers == 1 else left / workers / 2)
     if workers > 1:
         assert seconds <= max(own, left / workers / 2)
         shared = choose_batch_seconds(left, workers, least, waiting)

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from ckcv_ray import RunError, Study
-from ckcv_ray.engine.worker import LostError, Worker, may_end_process
+from ckcv_ray.engine.worker import LostError, Worker, compute_apart
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.tables.roles import Roles
 from ckcv_ray.tables.task import Task
@@ -40,9 +40,6 @@ def test_fits_of_others_are_made_there_on_every_table(ward: tuple[Any, ...], oth
     """Also where steps around a learner encode the columns."""
     table = pa.table({"ward": ward * 10, "y": ("a", "b") * 20})
     task = Task.from_table(table, Roles("y"))
-
-    def apart(learner: str) -> bool:
-        return may_end_process(Problem.of(Study.of(learner=learner, k=3, n_splits=2), task).learner, None)
-
-    assert apart("own_estimators:Crashes" + others)
-    assert not apart("tree" + others)
+    for learner, apart in (("own_estimators:Crashes", True), ("tree", False)):
+        made = Problem.of(Study.of(learner=learner + others, k=3, n_splits=2), task).learner
+        assert (compute_apart(made, None, lambda shared: os.getpid(), None) != os.getpid()) == apart
