@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from pyarrow import csv
 
 from ckcv_ray.errors import InputError, cut_list, pluralize, write_option
-from ckcv_ray.tables.limits import DECLARED, SPARSE, check_text, decimal_mark, find_withheld
+from ckcv_ray.tables.limits import DECIMAL, DECLARED, SPARSE, check_text, find_withheld
 from ckcv_ray.validation import Index, Rows, Values, quote, read_as, suggest
 
 MIN_GROUPS = 6
@@ -178,11 +178,6 @@ class DeclaredTypes(NamedTuple):
     drop_unlabelled: bool = False
     keep_values: Collection[str] = ()
 
-    @property
-    def names(self) -> dict[str, Collection[str]]:
-        """The names of the columns of each kind, by the option that says so."""
-        return {"categorical": self.categorical, "numeric": self.numeric, "date": self.date}
-
     def kind(self, name: str) -> ColumnKind | None:
         """Return the kind that was requested; None if the values decide."""
         kinds = (ColumnKind.CATEGORY, ColumnKind.NUMBER, ColumnKind.DATE)
@@ -220,7 +215,7 @@ EITHER_SIGN = f"[+{MINUS}-]?"
 DECIMALS = r"(?:\d+\.?\d*|\.\d+)"
 POINT = re.compile(rf"{EITHER_SIGN}{DECIMALS}([eE]{EITHER_SIGN}\d+)?$")
 COMMA = re.compile(rf"{EITHER_SIGN}\d*,\d+$")
-HEX = re.compile(r"0[xX][0-9a-fA-F]{1,16}$")
+HEX, HEX_END = re.compile(r"0[xX][0-9a-fA-F]{1,16}$"), 2**63  # such as 0x1F, of up to 63 bits
 POINTS = re.compile(rf"{EITHER_SIGN}[1-9]\d{{0,2}}(\.\d{{3}})+(,\d+)?$")  # points between thousands
 THOUSANDS = re.compile(rf"{EITHER_SIGN}[1-9]\d{{0,2}}(,\d{{3}})+(\.\d*)?$")
 NUMBER_FORMS = {  # numbers in each form of ``choose_number_parser``
@@ -311,7 +306,7 @@ def canonical_text(text: str) -> str:
         if LAST_EXACT <= abs(number) < inf and digits.isdecimal():
             return f"number {int(digits) if number > 0 else -int(digits)}"
         return f"number {number + 0.0!r}"
-    if (whole := _hexadecimal(text)) is not None:
+    if HEX.match(text) and (whole := int(text, 16)) < HEX_END:
         return f"number {whole if whole >= LAST_EXACT else float(whole)!r}"
     if (moment := _iso(text)) is not None:
         return f"date {moment!r}"
@@ -476,7 +471,7 @@ def choose_number_parser(form: str) -> Parser:
         if inner in ("", "comma") and text.lower() in TRUTH:
             return TRUTH[text.lower()]
         if inner in ("", "comma") and HEX.match(text):
-            return _hexadecimal(text)
+            return whole if (whole := int(text, 16)) < HEX_END else None
         if inner in ("comma", "points") and "." in text and bool(POINTS.match(text)) is (inner == "comma"):
             return None
         if inner == "thousands" and THOUSANDS.match(text):
@@ -494,11 +489,6 @@ def choose_number_parser(form: str) -> Parser:
 def _to_float(text: str) -> float:
     """Return a number written with a point, and perhaps with another minus sign."""
     return float(text.replace(MINUS, "-"))
-
-
-def _hexadecimal(text: str) -> int | None:
-    """Return a hexadecimal whole number of up to 63 bits, such as 0x1F; None if text is not one."""
-    return whole if HEX.match(text) and (whole := int(text, 16)) < 2**63 else None
 
 
 def _find_date_form(texts: Sequence[str]) -> tuple[str, list[str]]:
@@ -611,9 +601,11 @@ class Cells:
     @classmethod
     def of(cls, columns: pa.Table, name: str) -> "Cells":
         """Return the cells of a column of a table, by its name."""
-        mark = (columns.schema.metadata or {}).get(MARK, b"").decode()
+        said = columns.schema.metadata or {}
+        decimal = {b",": ",", b".": "."}.get(said[DECIMAL], "") if DECIMAL in said else None
+        kept = set(said.get(KEPT, b"").decode().split(",")) - {""}
         declared = DECLARED in (columns.field(name).metadata or {})
-        return cls(columns.column(name), decimal_mark(columns), mark, kept_words(columns), declared)
+        return cls(columns.column(name), decimal, said.get(MARK, b"").decode(), kept, declared)
 
     def infer(self) -> pa.ChunkedArray:
         """Return the values; in a text table, as what its cells are together, such as whole numbers."""
@@ -726,10 +718,6 @@ class Cells:
         """Return the first of some texts, and its first row, as an example."""
         distinct, codes = self.texts
         return f", such as {texts[0][:40]!r} in row {int(np.argmax(codes == distinct.index(texts[0]))) + 1}"
-
-    def choose_form(self, column: Column) -> str:
-        """Return how numbers are written here, in a column that is interpreted as ``column``."""
-        return column.form or ("comma" if self.decimal == "," else "")
 
     @property
     def levels(self) -> tuple[str, ...]:
@@ -847,11 +835,6 @@ def declare_cells(columns: pa.Table, **said: str) -> pa.Table:
     return columns.replace_schema_metadata((columns.schema.metadata or {}) | declared)
 
 
-def kept_words(columns: pa.Table) -> frozenset[str]:
-    """Return the words of ``GAPS`` that are ordinary text in a table; none if nobody declared any."""
-    return frozenset((columns.schema.metadata or {}).get(KEPT, b"").decode().split(",")) - {""}
-
-
 def _are_codes(texts: pa.Array) -> bool:
     """Return whether texts may be codes such as 12E03: all are digits, some with an E among them."""
     if not pc.any(pc.match_substring(texts, "e", ignore_case=True)).as_py():  # faster than the next check
@@ -934,7 +917,7 @@ def _make_numbering(levels: tuple[str, ...]) -> Callable[[str], float]:
 
 def _numbers_in_text(cells: Cells, column: Column) -> Read:
     """Read text as numbers: all at once if possible, else each distinct text."""
-    form, thousands = cells.choose_form(column), cells.thousands
+    form, thousands = column.form or ("comma" if cells.decimal == "," else ""), cells.thousands
     mark, parse = find_decimal_mark(form), choose_number_parser(form)
     if form in ("", "point", "comma") and not (
         column.short_decimals  # three characters behind a decimal mark may be a group of thousands
@@ -1159,15 +1142,15 @@ class NewRows(NamedTuple):
 def _reason(cells: Cells, column: Column, x: Values, wrong: NDArray[np.bool_]) -> str:
     """Return why the first wrong row of a column cannot be judged."""
     row = int(np.argmax(wrong))
-    said = cells.values[row].as_py()
+    said, form = cells.values[row].as_py(), column.form or ("comma" if cells.decimal == "," else "")
     shown = f"{str(said)[:40]!r} in row {row + 1}"
     if said is None or said != said or (isinstance(said, str) and not drop_gaps([bare(said)], cells.gaps)):
         shown, wanted = f"an empty cell in row {row + 1}", ""
     elif column.kind is ColumnKind.DATE:
-        form = "%Y-%m-%d" if column.form in (ISO, "") else column.form
-        date = datetime(2026, 11, 23, 12, 30).strftime(f"date such as {form}")
+        written = "%Y-%m-%d" if column.form in (ISO, "") else column.form
+        date = datetime(2026, 11, 23, 12, 30).strftime(f"date such as {written}")
         wanted = f", not a {date}, {'with' if column.zoned else 'without'} a time zone"
-    elif column.short_decimals and is_doubtful(bare(str(said)), form := cells.choose_form(column)):
+    elif column.short_decimals and is_doubtful(bare(str(said)), form):
         mark = find_decimal_mark(form)
         wanted = (
             f", not a number with one or two decimals; say --thousands {mark} if it marks thousands there, "
@@ -1176,20 +1159,6 @@ def _reason(cells: Cells, column: Column, x: Values, wrong: NDArray[np.bool_]) -
     else:
         wanted = f", not a number{f' up to {LARGEST:g}' if abs(x[row]) > LARGEST else ''}"
     return f"column {column.name!r} has {shown}{wanted}: fix it"
-
-
-def format_column(values: Values, column: Column) -> pa.Array | pa.ChunkedArray:
-    """Return numbers as a column that is interpreted as ``column`` again, if that kind is asked for."""
-    gap = np.isnan(values)
-    if column.kind is ColumnKind.CATEGORY:
-        unseen = f"{max(column.levels, key=len, default='')}?"  # longer than any level: it equals none
-        levels = pa.array([*column.levels, unseen], pa.string())
-        codes = pa.array(np.where(gap, 0, values).astype(np.int64), mask=gap)
-        return decode(pa.chunked_array([pa.DictionaryArray.from_arrays(codes, levels)]))
-    if column.kind is ColumnKind.DATE:
-        kind = pa.timestamp("ms", "UTC" if column.zoned else None)
-        return pa.array(np.where(gap, 0, values).astype(np.int64), kind, mask=gap)
-    return pa.array(values, mask=gap) if gap.any() else pa.array(np.ascontiguousarray(values))
 
 
 def learn_column(cells: Cells, name: str, asked: ColumnKind | None) -> tuple[Column, Values]:

@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 
 from ckcv_ray.errors import InputError
 
-DECIMAL = b"decimal"  # metadata of a table whose cells are as written: its decimal mark
-REMARKS = b"remarks"  # metadata of a table: what has to be said about how it was read, a line each
+DECIMAL = b"decimal"  # metadata of a table whose cells are as written: its decimal mark; empty for none
+REMARKS = b"remarks"  # metadata of a table: how it was read, ends of sentences that begin with its file
 SPARSE = b"sparse"  # metadata of a table that was stored without its zeros
 HELD = b"held"  # metadata of a column that was not read: the type of its cells
 DECLARED = b"declared"  # metadata of a column that was a dictionary: its values are categories
@@ -93,21 +93,6 @@ def check_text(name: str, *columns: pa.ChunkedArray) -> None:
             lengths = pc.binary_length(texts)
             size += pc.sum(pc.take(lengths, chunk.indices) if coded else lengths).as_py() or 0
     check_bytes(name, size)
-
-
-def decimal_mark(columns: pa.Table) -> str | None:
-    """Return the decimal mark of a table whose cells are as written: "" if no number has one.
-
-    None for any other table.
-    """
-    mark = (columns.schema.metadata or {}).get(DECIMAL)
-    return None if mark is None else {b",": ",", b".": "."}.get(mark, "")
-
-
-def list_remarks(columns: pa.Table) -> list[str]:
-    """Return what has to be said about how a table was read: ends of sentences that begin with its file."""
-    remarks: bytes = (columns.schema.metadata or {}).get(REMARKS, b"")
-    return remarks.decode("utf-8", "replace").splitlines()
 
 
 def find_withheld(columns: pa.Table, name: str) -> str:

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from ckcv_ray.errors import InputError, convert_errors
 from ckcv_ray.tables.columns import NOTHING_ASKED, DeclaredTypes
-from ckcv_ray.tables.limits import MAX_TABLE_ROWS, list_remarks
+from ckcv_ray.tables.limits import MAX_TABLE_ROWS, REMARKS
 from ckcv_ray.tables.read import AS_IT_IS, SUFFIXES, Reading, check_place, find_suffix, from_matrix, read_file
 from ckcv_ray.tables.roles import Roles
 from ckcv_ray.tables.task import Task, TestRows, make_test_rows
@@ -59,7 +59,16 @@ def load_source(source: str) -> Columns:
     """
     family, *parts = source.split(":")
     if family == "sklearn" and len(parts) == 1:
-        return Columns(_sklearn(parts[0]), None)
+        from sklearn import datasets
+
+        named = ("breast_cancer", "iris", "wine", "digits", "diabetes")
+        if (name := parts[0]) not in named:
+            raise InputError(f"{source}: choose from {', '.join(sorted(named))}{suggest(name, named)}")
+        bunch = getattr(datasets, f"load_{name}")()
+        y = bunch.target
+        if "target_names" in bunch:  # else a set with numbers as target
+            y = np.array([str(label) for label in bunch.target_names])[y]
+        return Columns(from_matrix(bunch.data, y, [*map(str, bunch.feature_names)], target="target"), None)
     if family in GENERATORS and len(parts) == 2:
         if bad := [part for part in parts if not (part.isascii() and part.isdigit() and len(part) < 19)]:
             raise InputError(f"{source!r}: {bad[0]!r} is not a whole number; the forms are {SOURCE_FORMS}")
@@ -91,7 +100,7 @@ def _find_plug_in(family: str) -> Any:
 
 def twonorm(n: int, rng: np.random.Generator) -> GeneratedSample:
     """Draw from two unit normals in 20 dimensions with means a and -a, a = 2/sqrt(20) in each coordinate."""
-    y = _signs(n, rng)
+    y = 2 * rng.integers(2, size=n) - 1
     return rng.normal(size=(n, 20)) + y[:, None] * (2 / np.sqrt(20)), y
 
 
@@ -100,7 +109,7 @@ def ringnorm(n: int, rng: np.random.Generator) -> GeneratedSample:
 
     Class +1: mean 0, covariance 4 I; class -1: mean 2/sqrt(20) in each coordinate, covariance I.
     """
-    y = _signs(n, rng)
+    y = 2 * rng.integers(2, size=n) - 1
     Z = rng.normal(size=(n, 20))
     return np.where(y[:, None] > 0, 2 * Z, Z + 2 / np.sqrt(20)), y
 
@@ -121,24 +130,6 @@ GENERATORS: Mapping[str, Callable[[int, np.random.Generator], GeneratedSample]] 
     "ringnorm": ringnorm,
     "waveform": waveform,
 }
-
-
-def _signs(n: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    return 2 * rng.integers(2, size=n) - 1
-
-
-def _sklearn(name: str) -> pa.Table:
-    from sklearn import datasets
-
-    named = ("breast_cancer", "iris", "wine", "digits", "diabetes")
-    if name not in named:
-        raise InputError(f"sklearn:{name}: choose from {', '.join(sorted(named))}{suggest(name, named)}")
-    bunch = getattr(datasets, f"load_{name}")()
-    names = [str(feature) for feature in bunch.feature_names]
-    if "target_names" not in bunch:  # a set with numbers as target
-        return from_matrix(bunch.data, bunch.target, names, target="target")
-    labels = np.array([str(label) for label in bunch.target_names])[bunch.target]
-    return from_matrix(bunch.data, labels, names, target="target")
 
 
 def read(source: str | Path, reading: Reading = AS_IT_IS, say: Callable[[str], object] = warn) -> Columns:
@@ -168,7 +159,8 @@ def read(source: str | Path, reading: Reading = AS_IT_IS, say: Callable[[str], o
             f"unpack it, or write it as one of these, such as CSV{near}"
         )
     columns = read_file(name, reading)
-    for remark in list_remarks(columns):
+    remarks: bytes = (columns.schema.metadata or {}).get(REMARKS, b"")
+    for remark in remarks.decode("utf-8", "replace").splitlines():
         say(f"{name!r} {remark}")
     return Columns(columns, None)
 

@@ -159,7 +159,7 @@ class Bucket:
 
     def put(self, name: str, content: bytes) -> None:
         """Write an object, replacing any of that name."""
-        self._ask(f"write {name}", lambda: self._put(name, content))
+        self._ask(f"write {name}", lambda: self._store.put(self._key(name), content, use_multipart=False))
 
     def create(self, name: str, content: bytes) -> bool:
         """Write an object if there is none of that name; return whether it was written.
@@ -171,7 +171,7 @@ class Bucket:
             from obstore.exceptions import AlreadyExistsError, PreconditionError
 
             try:
-                self._put(name, content, mode="create")
+                self._store.put(self._key(name), content, use_multipart=False, mode="create")
             except (AlreadyExistsError, PreconditionError):
                 return False
             return True
@@ -194,9 +194,6 @@ class Bucket:
         """Return the names of the folders in a folder, as far as the store lists any."""
         found = self._ask("list", lambda: self._store.list_with_delimiter(self._key(name) or None))
         return {path.rstrip("/").rpartition("/")[2] for path in found["common_prefixes"]}
-
-    def _put(self, name: str, content: bytes, **options: str) -> None:
-        self._store.put(self._key(name), content, use_multipart=False, **options)
 
     def _stream(self, name: str, most: int) -> Iterator[bytes]:
         found = self._store.get(self._key(name))

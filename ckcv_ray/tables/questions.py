@@ -8,7 +8,7 @@ about them, so it is not compared.
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -43,24 +43,19 @@ def find_repeats(task: Task, held: Index | None = None) -> Repeats:
     if held is not None:
         judged[task.row_units[held]] = True
     if task.n_units == len(task.y):
-        counts = np.bincount(items)
-        return Repeats(int(counts[counts > 1].sum()), _count_copies(items, judged))
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
+        shared, alike = np.bincount(items) > 1, items  # a number that equal units share
+    else:
+        from scipy.sparse import coo_array
+        from scipy.sparse.csgraph import connected_components
 
-    pairs = np.unique(np.column_stack([items, task.row_units]), axis=0)
-    shared = np.bincount(pairs[:, 0]) > 1  # items of more than one group
-    groups, n = pairs[shared[pairs[:, 0]]], task.n_units
-    size = n + int(groups[:, 0].max(initial=-1)) + 1
-    edges = coo_array((np.ones(len(groups)), (groups[:, 1], n + groups[:, 0])), shape=(size, size))
-    connected = np.asarray(connected_components(edges, directed=False)[1][:n], np.intp)
-    return Repeats(int(np.sum(shared[items])), _count_copies(connected, judged))
-
-
-def _count_copies(number: NDArray[np.intp], judged: NDArray[np.bool_]) -> int:
-    """Return how many judged units to leave out so that all are new, by a number that equal units share."""
-    alone = np.bincount(number[judged], minlength=int(number.max()) + 1) == np.bincount(number)
-    return int(np.sum(judged)) - int(np.sum(alone[np.unique(number)]))
+        pairs = np.unique(np.column_stack([items, task.row_units]), axis=0)
+        shared = np.bincount(pairs[:, 0]) > 1  # items of more than one group
+        groups, n = pairs[shared[pairs[:, 0]]], task.n_units
+        size = n + int(groups[:, 0].max(initial=-1)) + 1
+        edges = coo_array((np.ones(len(groups)), (groups[:, 1], n + groups[:, 0])), shape=(size, size))
+        alike = np.asarray(connected_components(edges, directed=False)[1][:n], np.intp)
+    new = np.bincount(alike[judged], minlength=int(alike.max()) + 1) == np.bincount(alike)
+    return Repeats(int(np.sum(shared[items])), int(np.sum(judged)) - int(np.sum(new[np.unique(alike)])))
 
 
 def describe_sorted(task: Task, seed: int) -> list[str]:
@@ -199,7 +194,7 @@ def _find_note(x: Values, column: Column, twin: str, task: Task) -> str:
         return f"seems to number the rows: leave it out with {write_option('drop', column.name)}"
     if column.kind is ColumnKind.CATEGORY and 2 * len(np.unique(x)) > len(x):
         return "has a different text in most rows: is it a number, a date or a name in an unknown form?"
-    if _gives_away(x, task.y) if task.n_classes else _follows(x, task.y):
+    if _gives_away(x, task.y, task.n_classes):
         return AWAY
     if not column.levels or len(column.levels) > MAX_SPELLINGS:
         return ""
@@ -211,26 +206,23 @@ def _find_note(x: Values, column: Column, twin: str, task: Task) -> str:
     return f"has {describe_ways(several, 'value')}: write them alike if they are one" if several else ""
 
 
-def _follows(x: Values, y: Values) -> bool:
-    """Return whether numbers to predict are hardly more than a column in another unit."""
-    known = ~np.isnan(x)
-    x, y = x[known], y[known]
-    if min(len(np.unique(x)), len(np.unique(y))) < INTERVALS:
-        return False
-    return bool(abs(np.corrcoef(x, y)[0, 1]) > 1 - TOO_CLOSE)
-
-
-def _gives_away(x: Values, y: NDArray[np.int32]) -> bool:
+def _gives_away(x: Values, y: NDArray[Any], n_classes: int) -> bool:
     """Return whether a few intervals of a column hold hardly any row of a class other than theirs.
 
-    There are fewer of them than five rows of the smallest class for each, as chance makes some.
+    There are fewer of them than five rows of the smallest class for each, as chance makes some. Numbers to
+    predict are given away if they are hardly more than the column in another unit.
     """
+    if not n_classes:
+        known = ~np.isnan(x)
+        enough = min(len(np.unique(x[known])), len(np.unique(y[known]))) >= INTERVALS
+        return enough and bool(abs(np.corrcoef(x[known], y[known])[0, 1]) > 1 - TOO_CLOSE)
     x, y = x[:MAX_SURVEYED_ROWS], y[:MAX_SURVEYED_ROWS]
     counts = np.sort(np.bincount(y, minlength=2))
     allowed = GIVES_AWAY * (len(y) - int(counts[-1]))
     intervals = min(INTERVALS, max(len(counts), 1 + int(counts[0]) // MIN_OF_INTERVAL))
-    known, place = np.unique(x, return_inverse=True)  # gaps are one value, the last
-    pairs = np.bincount(place * len(counts) + y, minlength=len(known) * len(counts)).reshape(len(known), -1)
+    values, place = np.unique(x, return_inverse=True)  # gaps are one value, the last
+    pairs = np.bincount(place * len(counts) + y, minlength=len(values) * len(counts))
+    pairs = pairs.reshape(len(values), -1)
     wrong = len(y) - int(pairs.max(axis=1).sum())  # by the best function of the value
     starts = np.flatnonzero(np.diff(pairs.argmax(axis=1), prepend=-1))  # of intervals of one class
     classes, rows = pairs.argmax(axis=1)[starts].tolist(), np.add.reduceat(pairs.sum(axis=1), starts).tolist()

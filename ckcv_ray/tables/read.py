@@ -84,27 +84,23 @@ ODD_IN_LATIN = re.compile("[lU]{3}|^[^aA]*$")
 ALONE = "àèéåöøæÀÉÅÖØÆ"  # letters that are words, or symbols, on their own
 
 
-def find_words(text: str) -> list[str]:
-    """Return the first words that are not ASCII, each once."""
-    words: dict[str, None] = {}
+def find_odd(text: str) -> tuple[list[str], list[str]]:
+    """Return the first words that are not ASCII, each once, and those that look as in a wrong code page.
+
+    In the right one a word has no symbols among its letters, no capital after a small letter, but at least
+    one ASCII letter, and at most two others in a row.
+    """
+    words, odd = dict[str, None](), list[str]()
     for found in islice(WORD_END.finditer(text), MAX_WORDS):
         at = found.start()
         start = WORD_START.findall(text[max(0, at - LONGEST_WORD) : at])[0]
         words[start + found[0][:LONGEST_WORD]] = None
-    return list(words)
-
-
-def is_plausible(word: str) -> bool:
-    """Return whether a word that is not ASCII looks like one, as in the right code page.
-
-    It has no symbols among its letters, no capital after a small letter, but at least one ASCII letter,
-    and at most two others in a row.
-    """
-    outline = "".join(map(_outline, word))
-    if ODD.search(outline):
-        return False
-    alone = len(word) == 1 and word in ALONE
-    return alone or not any(kind in "aAlUo" for kind in outline) or not ODD_IN_LATIN.search(outline)
+    for word in words:
+        outline = "".join(map(_outline, word))
+        latin = any(kind in "aAlUo" for kind in outline) and not (len(word) == 1 and word in ALONE)
+        if ODD.search(outline) or (latin and ODD_IN_LATIN.search(outline)):
+            odd.append(word)
+    return list(words), odd
 
 
 def _outline(c: str) -> str:
@@ -184,22 +180,9 @@ class LinesLeftOut:
         return f"--skip-rows {','.join(word for word in (self.said, str(line)) if word)}"
 
 
-def leave_out_lines(content: bytes, lines: LinesLeftOut, name: str) -> bytes:
-    """Return text without some of its lines.
-
-    Raises:
-        InputError: it has fewer lines than are named.
-    """
-    if not (lines.ranges or lines.last):
-        return content
-    parts = _split_lines(content)
-    chosen = lines.find(_find_filled(parts), name)
-    return b"".join(part for part, is_out in zip(parts, chosen, strict=True) if not is_out)
-
-
 def number_lines(content: bytes, lines: LinesLeftOut, name: str) -> list[int]:
     """Return the numbers of the lines of a text that are neither blank nor left out, counted from 1."""
-    filled = _find_filled(_split_lines(content))
+    filled = np.array([bool(line.strip()) for line in _split_lines(content)], np.bool_)
     kept: list[int] = (np.flatnonzero(filled & ~lines.find(filled, name)) + 1).tolist()
     return kept
 
@@ -209,10 +192,6 @@ def _split_lines(content: bytes) -> list[bytes]:
     end = b"\n" if b"\n" in content else b"\r"
     *lines, last = content.split(end)
     return [line + end for line in lines] + [last] * bool(last)
-
-
-def _find_filled(lines: list[bytes]) -> NDArray[np.bool_]:
-    return np.array([bool(line.strip()) for line in lines], np.bool_)
 
 
 def _check_names_once(content: bytes, written: bytes, lines: LinesLeftOut, name: str) -> None:
@@ -273,7 +252,7 @@ def _find_header(columns: pa.Table) -> tuple[str, str] | None:
     found = next(
         ((name, cell) for (name, _, cell), rest in zip(cells, below, strict=True) if _are_numbers(rest)), None
     )
-    return found if all(_is_single(column, cell) for _, column, cell in cells) else None
+    return found if all(pc.sum(pc.equal(column, cell)).as_py() == 1 for _, column, cell in cells) else None
 
 
 def _find_totals(columns: pa.Table) -> str:
@@ -287,8 +266,8 @@ def _find_totals(columns: pa.Table) -> str:
     if word is None or cell[word.end() : word.end() + 1].isalnum():
         return ""
     alone = not any(letter.isalnum() for letter in cell[word.end() :])
-    likely = (alone or any(map(_is_gap, row))) and _is_single(columns.column(i), row[i])
-    return cell if likely else ""
+    likely = alone or any(map(_is_gap, row))
+    return cell if likely and pc.sum(pc.equal(columns.column(i), row[i])).as_py() == 1 else ""
 
 
 def _is_gap(cell: Any) -> bool:
@@ -302,10 +281,6 @@ def _are_numbers(cells: Iterable[str | None]) -> bool:
     except ColumnError:  # numbers that can be read in two ways
         return True
     return bool(form) and not bad
-
-
-def _is_single(column: pa.ChunkedArray, cell: str) -> bool:
-    return bool(pc.sum(pc.equal(column, cell)).as_py() == 1)
 
 
 COMPRESSED = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
@@ -332,17 +307,20 @@ def _read_text(
 ) -> pa.Table:
     """Read the columns of a text table, whose first line names them: every cell as text, as written.
 
-    An empty cell is null. The metadata of the table has its decimal mark and remarks: see ``decimal_mark``
-    and ``list_remarks``. A space as separator stands for any number of spaces and tabs; where none is given,
-    one is found, which may be a space only with ``spaces``.
+    An empty cell is null. The metadata of the table has its decimal mark and remarks: see ``DECIMAL`` and
+    ``REMARKS``. A space as separator stands for any number of spaces and tabs; where none is given, one is
+    found, which may be a space only with ``spaces``.
     """
     name = repr(str(path))
     if separator is not None and (len(separator) != 1 or not separator.isascii() or separator in '\r\n"'):
         raise InputError(f"separator={separator!r}: expected one character, such as ';' or a tab")
     written, remarks = _decode(_inflate(path, encoding is not None), encoding, name)
     _check_cells(written, "".join(SEPARATORS).encode(), name)
-    written = _empty_end(written)
-    content = leave_out_lines(written, lines, name)
+    content = written = _empty_end(written)
+    if lines.ranges or lines.last:
+        parts = _split_lines(written)
+        chosen = lines.find(np.array([bool(part.strip()) for part in parts], np.bool_), name)
+        content = b"".join(part for part, is_out in zip(parts, chosen, strict=True) if not is_out)
     heads = 0  # lines before the names
     if said := SAYS_SEPARATOR.match(content):
         content, separator, heads = content[said.end() :], separator or said[1].decode("ascii", "replace"), 1
@@ -359,7 +337,12 @@ def _read_text(
     if separator == SPACE:
         if mark and len({len(line.split()) for line in content.split(b"\n", 2)[:2]}) > 1:  # it is a name
             content, mark = mark[0] + content, None
-        content, separator = _join_spaces(content, name), "\t"
+        if b'"' in content:  # one tab for all the spaces and tabs between two columns
+            content = re.sub(rb'("[^"]*")|[ \t]+', lambda found: found[1] or b"\t", content)
+        else:
+            content = re.sub(rb"[ \t]+", b"\t", content)
+        content, separator = re.sub(rb"(?m)^\t|\t(?=\r?$)", b"", content), "\t"
+        _check_cells(content, b"\t", name)
     columns = _parse(content, separator, name, find_line)
     # a cell may span lines: then only the first and the last row have known line numbers
     _check_rows(columns, name, lines, lambda row: find_line(row if row < 2 else MAX_TABLE_ROWS))
@@ -394,21 +377,16 @@ def _parse(content: bytes, separator: str, name: str, find_line: Callable[[int],
             f"--skip-rows leaves out (such as 1-2); or say --separator, which is {separator!r} here"
         ) from None
     columns = columns.rename_columns([column.strip() for column in columns.column_names])
-    mark = b"," if comma else b"." if _has_decimal_points(columns) else b""
-    return columns.replace_schema_metadata({DECIMAL: mark})
-
-
-def _has_decimal_points(columns: pa.Table) -> bool:
-    """Return whether a column begins with numbers alone, in which a point can only be a decimal point."""
-    for column in columns.slice(0, SAMPLE_LINES).columns:
+    mark = b"," if comma else b""
+    for column in () if comma else columns.slice(0, SAMPLE_LINES).columns:
         known = drop_gaps({None if cell is None else bare(cell) for cell in column.to_pylist()})
-        if any("." in text for text in known):
-            with suppress(ColumnError):
-                form, bad = find_number_form(known)
-                certain = any("." in text and not is_doubtful(text, form) for text in known)
-                if certain and not bad and find_decimal_mark(form) == ".":
-                    return True
-    return False
+        with suppress(ColumnError):
+            form, bad = find_number_form(known) if any("." in text for text in known) else ("", known)
+            certain = any("." in text and not is_doubtful(text, form) for text in known)
+            if certain and not bad and find_decimal_mark(form) == ".":  # in numbers alone it can be no other
+                mark = b"."
+                break
+    return columns.replace_schema_metadata({DECIMAL: mark})
 
 
 def _inflate(path: Path, long_lines: bool = False) -> bytes:
@@ -454,11 +432,14 @@ def _decode(content: bytes, encoding: str | None, name: str) -> tuple[bytes, lis
     if content.startswith(codecs.BOM_UTF8):
         content, encoding = content.removeprefix(codecs.BOM_UTF8), None
     encoding = next((own for mark, own in MARKS.items() if content.startswith(mark)), encoding)
-    if encoding is None and b"\0" not in content and not _is_utf8(content):
+    if encoding is None and b"\0" not in content:
+        place = pa.py_buffer(np.array([0, len(content)], np.int32))
+        with suppress(pa.ArrowInvalid):  # validated, as decoded characters would take up to four bytes each
+            pa.StringArray.from_buffers(1, place, pa.py_buffer(content)).validate(full=True)
+            return content, []
         encoding = "utf-8"
         with suppress(UnicodeDecodeError):
-            words = find_words(text := content.decode(WESTERN))
-            odd = [word for word in words if not is_plausible(word)]
+            words, odd = find_odd(text := content.decode(WESTERN))
             if len(odd) * ODD_SHARE < len(words):
                 sample = odd[0] if odd else next(filter(str.isalpha, words), words[0])
                 remark = f"is not UTF-8: read as {WESTERN}, as in {sample!r}; say --encoding if it is not"
@@ -480,26 +461,6 @@ def _decode(content: bytes, encoding: str | None, name: str) -> tuple[bytes, lis
             "utf-16-le, or save it in UTF-8"
         )
     return content, []
-
-
-def _is_utf8(content: bytes) -> bool:
-    """Return whether bytes are UTF-8, without decoding them: characters would take up to four bytes each."""
-    place = pa.py_buffer(np.array([0, len(content)], np.int32))
-    with suppress(pa.ArrowInvalid):
-        pa.StringArray.from_buffers(1, place, pa.py_buffer(content)).validate(full=True)
-        return True
-    return False
-
-
-def _join_spaces(content: bytes, name: str) -> bytes:
-    """Return text with one tab for all the spaces and tabs between two columns."""
-    if b'"' in content:
-        content = re.sub(rb'("[^"]*")|[ \t]+', lambda found: found[1] or b"\t", content)
-    else:
-        content = re.sub(rb"[ \t]+", b"\t", content)
-    content = re.sub(rb"(?m)^\t|\t(?=\r?$)", b"", content)
-    _check_cells(content, b"\t", name)
-    return content
 
 
 def _separator(content: bytes, name: str, spaces: bool) -> str:
@@ -537,7 +498,7 @@ Formulas = dict[tuple[int, int], str]  # the name of the cell by row and column,
 def _read_excel(path: Path, sheet: str | None, lines: LinesLeftOut) -> pa.Table:
     """Read the columns of a sheet, whose first row names them.
 
-    Formulas are read as the values stored with them; a remark says so: see ``list_remarks``.
+    Formulas are read as the values stored with them; a remark says so: see ``REMARKS``.
     """
     try:
         from openpyxl import load_workbook
@@ -798,19 +759,16 @@ def _as_values(stored: pa.ChunkedArray) -> pa.ChunkedArray:
             pa.array([0], kind).cast(pa.string())
         except pa.ArrowInvalid:  # a time zone unknown here
             return stored.cast(pa.timestamp(kind.unit, "UTC"))
-    return _read_decimals(stored) if pa.types.is_decimal(kind) else stored
-
-
-def _read_decimals(decimals: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return whole numbers, or the nearest floats; the decimals themselves if two share a nearest float."""
-    texts = decimals.cast(pa.string())  # Arrow does not round a decimal to the nearest float
-    if decimals.type.scale <= 0:
+    if not pa.types.is_decimal(kind):
+        return stored
+    texts = stored.cast(pa.string())  # Arrow does not round a decimal to the nearest float
+    if kind.scale <= 0:
         with suppress(pa.ArrowInvalid):
             return texts.cast(pa.int64())
     numbers = texts.cast(pa.float64())
-    digits = (pc.max(pc.abs(numbers)).as_py() or 0.0) * 10.0**decimals.type.scale
+    digits = (pc.max(pc.abs(numbers)).as_py() or 0.0) * 10.0**kind.scale
     exact = digits < 10.0**SAFE_DIGITS or pc.count_distinct(texts) == pc.count_distinct(numbers)
-    return numbers if exact else decimals
+    return numbers if exact else stored  # decimals of which two share a nearest float stay what they are
 
 
 def index_names(columns: pa.Table) -> set[str]:
@@ -823,15 +781,11 @@ def index_names(columns: pa.Table) -> set[str]:
     return named | {name for name in columns.column_names if name.startswith("__index_level_")}
 
 
-def _name_columns(d: int) -> list[str]:
-    return [f"x{i}" for i in range(d)]
-
-
 def from_matrix(
     X: NDArray[np.generic], y: NDArray[np.generic] | None, names: list[str] | None = None, target: str = "y"
 ) -> pa.Table:
     """Make columns x0, x1, ... (or ``names``) from X [n, d], and the target from y [n]."""
-    names = names or _name_columns(X.shape[1])
+    names = names or [f"x{i}" for i in range(X.shape[1])]
     columns: dict[str, Any] = {name: np.ascontiguousarray(X[:, i]) for i, name in enumerate(names)}
     if X.dtype == object:  # there nan is a gap
         columns = {name: pa.array(values, from_pandas=True) for name, values in columns.items()}
@@ -964,7 +918,7 @@ def make_columns(X: object, features: tuple[str, ...] | None = None) -> pa.Table
     X = read_rows(X)
     if hasattr(X, "__arrow_c_stream__"):
         columns = _arrow(X)
-        d, named = columns.num_columns, features or _name_columns(columns.num_columns)
+        d, named = columns.num_columns, features or [f"x{i}" for i in range(columns.num_columns)]
         counted = list(getattr(X, "columns", ())) == list(range(d))  # as of an array
         numbered = features is not None and any(re.fullmatch(r"x?\d+", name) for name in features)
         return columns.rename_columns(named) if counted and len(named) == d and not numbered else columns

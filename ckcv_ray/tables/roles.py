@@ -109,9 +109,28 @@ class Roles(NamedTuple):
         Raises:
             InputError: a column is missing, has two purposes, or no feature is left.
         """
-        target = _find_target_name(names, self.target)
+        target, matches = self.target, [name for name in TARGETS if name in names]
+        if target is not None:
+            check_column(target, names, " for the target")
+        elif len(matches) == 1:
+            check_single(names, matches)
+            target = matches[0]
+        else:
+            said = f"columns {', '.join(matches)} could be" if matches else f"none of {', '.join(TARGETS)} is"
+            raise InputError(f"{said} the target: name it with --target; the columns are {some(names)}")
         groups = find_groups(self.group, names)
-        _check_chosen(names, target, groups, self)
+        for option, value, taken in (("features", self.features, ()), ("drop", self.drop, (target,))):
+            expect(option, value, list | tuple | None, "a list of column names")
+            for name in value or ():
+                check_role(option, name, list(dict.fromkeys(names)), {"target": taken})
+        purposes = {"target": [target], "features": self.features or (), "group": groups}
+        asked = (*(("group", group) for group in groups), ("weight", self.weight), ("id", self.id))
+        for option, column in (*asked, (SPLITTING, self.split_by)):
+            expect(option, column, str | None, "the name of a column")
+            shared = {"weight": "", SPLITTING: "features"}.get(option, "group")
+            if column is not None:
+                others = {other: purposes[other] for other in purposes if other != shared}
+                check_role(option, column, names, others)
         unasked = {*index, self.split_by} if self.features is None else ()
         left_out = {target, *groups, self.weight, self.id, *(self.drop or ()), *unasked}
         wanted = dict.fromkeys(names if self.features is None else self.features)
@@ -124,19 +143,6 @@ class Roles(NamedTuple):
 
 USUAL_ROLES = Roles()
 SPLITTING = "resampling or --holdout-where"  # options that name a column that divides the rows
-
-
-def _find_target_name(names: list[str], target: str | None) -> str:
-    """Return the name of the target, by default the only column with a usual name."""
-    if target is not None:
-        check_column(target, names, " for the target")
-        return target
-    matches = [name for name in TARGETS if name in names]
-    if len(matches) != 1:
-        which = f"columns {', '.join(matches)} could be" if matches else f"none of {', '.join(TARGETS)} is"
-        raise InputError(f"{which} the target: name it with --target; the columns are {some(names)}")
-    check_single(names, matches)
-    return matches[0]
 
 
 def split_names(text: str) -> list[str]:
@@ -169,27 +175,10 @@ def check_role(option: str, column: str, names: Sequence[str], others: Mapping[s
             raise InputError(f"column {column!r} cannot be both --{option} and --{other}: change one of them")
 
 
-def _check_chosen(names: list[str], target: str, groups: Sequence[str], roles: Roles) -> None:
-    """Raise InputError unless the columns named exist, and each has one purpose."""
-    for option, value in (("features", roles.features), ("drop", roles.drop)):
-        expect(option, value, list | tuple | None, "a list of column names")
-        for name in value or ():
-            check_role(
-                option, name, list(dict.fromkeys(names)), {"target": [target]} if option == "drop" else {}
-            )
-    others = {"target": [target], "features": roles.features or (), "group": groups}
-    asked = (*(("group", group) for group in groups), ("weight", roles.weight), ("id", roles.id))
-    for option, column in (*asked, (SPLITTING, roles.split_by)):
-        expect(option, column, str | None, "the name of a column")
-        shared = {"weight": "", SPLITTING: "features"}.get(option, "group")
-        if column is not None:
-            check_role(option, column, names, {other: others[other] for other in others if other != shared})
-
-
 def check_asked(asked: DeclaredTypes, chosen: Sequence[str]) -> None:
     """Raise InputError unless each column whose kind is given is learned from, and given one kind."""
     seen: set[str] = set()
-    for option, names in asked.names.items():
+    for option, names in zip(DeclaredTypes._fields, asked[:3], strict=False):
         for name in names:
             if name not in chosen:
                 raise InputError(
@@ -556,13 +545,28 @@ class Units:
         ``question`` asks about a column that looks like groups, where none is named.
 
         Raises:
-            InputError: as for ``group_numbers``, or a column has the name of the groups.
+            InputError: a column has empty cells, or values other than text, numbers, dates or the like; or
+                one has the name of the groups.
         """
         if not names:
             return Units(columns.num_rows, question)
-        groups, *rest = (group_numbers(Cells.of(columns, name), name) for name in names)
-        for finer in rest:
-            groups = _number(groups * len(groups) + finer)
+        groups = np.zeros(columns.num_rows, np.intp)
+        for name in names:
+            cells = Cells.of(columns, name)
+            column = cells.infer()
+            if is_text(column.type):  # cells that differ only in surrounding spaces are one group
+                column = without_gaps(column, NO_NAMES & cells.gaps)
+            refuse_gaps(
+                pc.is_null(column, nan_is_null=True).to_numpy(),
+                f"column {name!r}, which names groups,",
+                "fill them (NA, null, nan and ? count as empty, unless --keep-values names them), with a "
+                "value of its own for each row that belongs to no other, or leave these rows out",
+            )
+            try:
+                pairs = groups * len(groups) + number_values(column)
+                groups = number_values(pa.chunked_array([pairs]))
+            except pa.ArrowException as error:
+                raise InputError(f"column {name!r} cannot be read as groups: {error}") from None
         return Groups(columns.num_rows, groups=groups, column=str(name_groups(names, columns.column_names)))
 
     @property
@@ -661,7 +665,7 @@ class Groups(Units):
 
     def part(self, rows: Index) -> "Groups":
         """Return the groups of some rows, numbered again."""
-        return replace(self, n=len(rows), groups=_number(self.groups[rows]))
+        return replace(self, n=len(rows), groups=number_values(pa.chunked_array([self.groups[rows]])))
 
     def check(self) -> None:
         """Raise InputError if groups are too few, or do not group anything."""
@@ -787,31 +791,6 @@ def name_groups(groups: Sequence[str], names: Sequence[str] = ()) -> str | None:
     if len(groups) > 1 and name in names:
         raise InputError(f"a column is named {name!r}, as the groups by these columns would be: rename it")
     return name
-
-
-def group_numbers(cells: Cells, name: str) -> RowUnits:
-    """Return the group number of every row of a column.
-
-    Raises:
-        InputError: it has empty cells, or values other than text, numbers, dates or the like.
-    """
-    column = cells.infer()
-    if is_text(column.type):  # cells that differ only in surrounding spaces are one group
-        column = without_gaps(column, NO_NAMES & cells.gaps)
-    refuse_gaps(
-        pc.is_null(column, nan_is_null=True).to_numpy(),
-        f"column {name!r}, which names groups,",
-        "fill them (NA, null, nan and ? count as empty, unless --keep-values names them), with a value of "
-        "its own for each row that belongs to no other, or leave these rows out",
-    )
-    try:
-        return number_values(column)
-    except pa.ArrowException as error:
-        raise InputError(f"column {name!r} cannot be read as groups: {error}") from None
-
-
-def _number(groups: RowUnits) -> RowUnits:
-    return number_values(pa.chunked_array([groups]))
 
 
 @dataclass(frozen=True)
@@ -947,14 +926,14 @@ def _count_names(columns: pa.Table, name: str) -> int:
     if is_name_of_groups(name):
         counts = np.bincount(number_values(_read_names(Cells.of(columns, name))))
         enough = len(counts) >= MANY_NAMES or counts.sum() <= MAX_ROWS_OF_NAME * len(counts)
-        if len(counts) >= MIN_GROUPS and enough and _share_repeated(counts) >= MIN_SHARED:
+        if len(counts) >= MIN_GROUPS and enough and counts[counts > 1].sum() / counts.sum() >= MIN_SHARED:
             return len(counts)
     cells = Cells.of(columns.slice(0, MAX_ROWS_SEEN), name)
     counts = np.bincount(number_values(column := _read_names(cells)))
     if len(counts) < MANY_NAMES or len(column) > 2 * len(counts):
         return 0
-    repeated = _share_repeated(counts) - counts.max() / len(column) >= MIN_REPEATED
-    if not repeated or not _are_names(cells, column):
+    repeated = counts[counts > 1].sum() / counts.sum() - counts.max() / len(column)
+    if repeated < MIN_REPEATED or not _are_names(cells, column):
         return 0
     return len(np.bincount(number_values(_read_names(Cells.of(columns, name)))))  # of all rows
 
@@ -969,10 +948,6 @@ def _read_names(cells: Cells) -> pa.ChunkedArray:
         return no_names
     is_name = is_text(column.type) or is_number_type(column.type)
     return column if is_name and not column.null_count else no_names
-
-
-def _share_repeated(counts: NDArray[np.intp]) -> float:
-    return float(counts[counts > 1].sum() / counts.sum())
 
 
 def _are_names(cells: Cells, column: pa.ChunkedArray) -> bool:

@@ -19,7 +19,7 @@ is the same whichever kind of file or frame it was read from. That of the number
 import hashlib
 import json
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import date, time
@@ -53,10 +53,8 @@ from ckcv_ray.tables.columns import (
     check_column,
     declare_cells,
     decode,
-    format_column,
     is_number_type,
     is_text,
-    kept_words,
     list_distinct,
     read_moments,
     some,
@@ -169,13 +167,23 @@ def compute_salt(columns: pa.Table, left_out: Collection[str | None]) -> str:
 
 
 def hash_telling(columns: pa.Table, left_out: Collection[str | None]) -> Iterator[tuple[str, Words]]:
-    """Yield each column that does not name or number the rows, with the hashes of its cells, (rows,)."""
+    """Yield each column that does not name or number the rows, with the hashes of its cells, (rows,).
+
+    One that does has no gaps, and all its cells differ and are text, or almost consecutive whole numbers.
+    """
     left_out = {*left_out, *index_names(columns)}
     for i, name in enumerate(columns.column_names):
-        if name not in left_out:
-            forms, values = read_cell_values(columns.column(i))
-            if not _name_rows(forms, values):
-                yield name, _hash_cells(forms, values, name)
+        if name in left_out:
+            continue
+        forms, values = read_cell_values(columns.column(i))
+        named = bool(np.all(forms == CellForm.TEXT))
+        if not named and np.all(forms == CellForm.NUMBER):
+            numbers = values.view(np.float64)
+            with np.errstate(invalid="ignore", over="ignore"):  # for infinities alone, and very large numbers
+                dense = numbers.max() - numbers.min() < 2 * len(numbers)
+            named = bool(dense and np.all(numbers == np.floor(numbers)))
+        if not (named and len(np.unique(values)) == len(values)):
+            yield name, _hash_cells(forms, values, name)
 
 
 def hash_columns(columns: pa.Table, names: Iterable[str]) -> dict[str, Words]:
@@ -201,18 +209,6 @@ def _digest_text(text: str) -> np.uint64:
     """Return eight bytes of the BLAKE2b hash of a text as a number."""
     digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return np.uint64(int.from_bytes(digest, "little"))
-
-
-def _name_rows(forms: Words, values: Words) -> bool:
-    """Return whether the cells of a column without gaps all differ, and are text, or almost consecutive."""
-    if np.all(forms == CellForm.TEXT):
-        return len(np.unique(values)) == len(values)
-    if not np.all(forms == CellForm.NUMBER):
-        return False
-    numbers = values.view(np.float64)
-    with np.errstate(invalid="ignore", over="ignore"):  # for infinities alone, and for very large numbers
-        spread = numbers.max() - numbers.min() < 2 * len(numbers)
-    return bool(spread and np.all(numbers == np.floor(numbers)) and len(np.unique(values)) == len(values))
 
 
 def read_cell_values(column: pa.ChunkedArray) -> tuple[Words, Words]:
@@ -624,9 +620,24 @@ class Task:
     def columns(self) -> pa.Table:
         """Return the features, the target with its original labels, groups, weights and times or folds.
 
-        Groups are numbers, and so are folds with names.
+        Groups are numbers, and so are folds with names. Features are interpreted as they were again, if that
+        kind is asked for.
         """
-        columns = pa.table({c.name: format_column(self.X[:, i], c) for i, c in enumerate(self.schema)})
+        features = dict[str, pa.Array | pa.ChunkedArray]()
+        for column, values in zip(self.schema, self.X.T, strict=True):
+            gap = np.isnan(values)
+            if column.kind is ColumnKind.NUMBER:
+                cells = pa.array(np.ascontiguousarray(values), mask=gap if gap.any() else None)
+            elif column.kind is ColumnKind.DATE:
+                kind = pa.timestamp("ms", "UTC" if column.zoned else None)
+                cells = pa.array(np.where(gap, 0, values).astype(np.int64), kind, mask=gap)
+            else:
+                unseen = f"{max(column.levels, key=len, default='')}?"  # longer than any level: no other
+                codes = pa.array(np.where(gap, 0, values).astype(np.int64), mask=gap)
+                coded = pa.DictionaryArray.from_arrays(codes, pa.array([*column.levels, unseen], pa.string()))
+                cells = decode(pa.chunked_array([coded]))
+            features[column.name] = cells
+        columns = pa.table(features)
         labels = pa.array(self.y)
         if self.classes:
             coded = pa.DictionaryArray.from_arrays(labels, pa.array(self.classes))
@@ -698,7 +709,7 @@ def _from_table(
         raise InputError(f"the table has {pluralize(columns.num_rows, 'row')}: {MIN_ROWS} are needed")
     for name in (*groups, *(name for name in asked.categorical if name in chosen)):
         check_alike(columns, name)
-    predicted, y = _read_target(columns, target, roles.numbers, asked)
+    predicted, y = _read_target(columns, target, roles.numbers, asked.labels, kept)
     weighting = Weighting.read(columns, roles.weight)
     provenance = Provenance(AS_IT_IS, roles.id, asked.drop_unlabelled, tuple(sorted(kept)))
     if salt is None:
@@ -735,18 +746,18 @@ def _from_table(
 
 
 def _read_target(
-    columns: pa.Table, target: str, numbers: bool, asked: DeclaredTypes
+    columns: pa.Table, target: str, numbers: bool, answer: str, kept: frozenset[str]
 ) -> tuple[Target, NDArray[Any]]:
-    """Return the target, and the class number or the number of each row."""
+    """Return the target, and the class number or the number of each row; words ``kept`` are no gaps."""
     if numbers:
-        if asked.labels:
-            raise InputError(f"labels={asked.labels} is for classes, and numbers are predicted: leave it out")
+        if answer:
+            raise InputError(f"labels={answer} is for classes, and numbers are predicted: leave it out")
         y = Target(target).read(columns)
         if np.all(y == y[0]):
             raise InputError(f"the target {target!r} is {y[0]:g} in every row: there is nothing to learn")
         return Target(target), y
-    labels = read_labels(columns, target, asked.labels)
-    labelled = find_filled(columns[target], target, ClassTarget.gaps - kept_words(columns))
+    labels = read_labels(columns, target, answer)
+    labelled = find_filled(columns[target], target, ClassTarget.gaps - kept)
     if not labelled.all():
         said = GapWords.of(columns[target], target, ~labelled).describe()
         raise InputError(
@@ -885,19 +896,19 @@ def divide_rows(subgroups: Subgroups, task: Task, X: Rows) -> list[Subgroup]:
         parts = [Subgroup(f"{name} = {text}", values == i) for i, text in enumerate(texts)]
         parts.append(Subgroup(f"{name}: none of these", values == len(column.levels)))
     else:
-        form = _format_dates if column.kind is ColumnKind.DATE else _format_apart
-        parts = list(_list_bins(subgroups, name, learned[~np.isnan(learned)], values, form))
+        known = learned[~np.isnan(learned)]
+        parts = list(_list_bins(subgroups, name, known, values, column.kind))
     parts.append(Subgroup(f"{name} missing", np.isnan(values)))
     return [part for part in parts if part.rows.any()]
 
 
 def _list_bins(
-    subgroups: Subgroups, name: str, learned: Values, values: Values, form: Callable[[Values], list[str]]
+    subgroups: Subgroups, name: str, learned: Values, values: Values, kind: ColumnKind
 ) -> Iterator[Subgroup]:
     """Yield bins with the edges given or at quantiles of the learning rows; for few numbers, one each."""
     distinct = np.unique(learned)
     if not subgroups.bins and not subgroups.edges and len(distinct) <= USUAL_BINS:
-        for text, value in zip(form(distinct), distinct, strict=True):
+        for text, value in zip(_write_apart(distinct, kind), distinct, strict=True):
             yield Subgroup(f"{name} = {text}", values == value)
         yield Subgroup(f"{name}: none of these", ~np.isnan(values) & ~np.isin(values, distinct))
         return
@@ -910,19 +921,17 @@ def _list_bins(
             f"the same number: ask for fewer, or leave :{bins} out"
         )
     edges = np.unique(edges)
-    shown = form(edges)
+    shown = _write_apart(edges, kind)
     yield Subgroup(f"{name} < {shown[0]}", values < edges[0])
     for (low, high), (least, below) in zip(pairwise(edges), pairwise(shown), strict=True):
         yield Subgroup(f"{least} <= {name} < {below}", (values >= low) & (values < high))
     yield Subgroup(f"{name} >= {shown[-1]}", values >= edges[-1])
 
 
-def _format_dates(milliseconds: Values) -> list[str]:
-    stamps = milliseconds.astype(np.int64).astype("datetime64[ms]")
-    return [str(np.datetime_as_string(stamp, unit="auto")) for stamp in stamps]
-
-
-def _format_apart(values: Values) -> list[str]:
-    """Return distinct numbers as text with six digits, or as many as tell them apart: names must differ."""
+def _write_apart(values: Values, kind: ColumnKind) -> list[str]:
+    """Return distinct numbers as text with six digits, or as many as tell them apart, or as dates."""
+    if kind is ColumnKind.DATE:
+        stamps = values.astype(np.int64).astype("datetime64[ms]")
+        return [str(np.datetime_as_string(stamp, unit="auto")) for stamp in stamps]
     forms = ([f"{number:.{n}g}" for number in values] for n in range(USUAL_DIGITS, MAX_DIGITS + 1))
     return next(texts for texts in forms if len(set(texts)) == len(texts))
