@@ -260,7 +260,6 @@ CLASSES = frozenset({Kind.BINARY, Kind.MULTICLASS})
 TWO, NUMBERS = frozenset({Kind.BINARY}), frozenset({Kind.REGRESSION})
 BY_TWO = frozenset({"roc_auc", "f1", "precision", "recall", "jaccard"})  # for two classes
 OF_SECOND = frozenset({"f1", "precision", "recall", "jaccard", "average_precision"})  # of two, as in sklearn
-EPSILON = np.finfo(np.float64).eps  # as scikit-learn's, instead of a target of 0 that errors are divided by
 CLIPPED = "clipped:"  # followed by the limit of an absolute error
 
 
@@ -348,14 +347,14 @@ class Score:
         return -1 if self.greater else 1
 
 
-def _metric(name: str, part: str, **options: Any) -> OfSplit:
+def _metric(name: str, needs: Output, **options: Any) -> OfSplit:
     """Return a score that a function of ``sklearn.metrics`` computes from a part of the outputs."""
 
     def of(y: Any, outputs: Any) -> float:
         from sklearn import metrics
 
-        given = getattr(outputs, part)
-        labels = {"labels": list(range(given.shape[1]))} if part == "probability" else {}
+        given = getattr(outputs, needs.name.lower())
+        labels = {"labels": list(range(given.shape[1]))} if needs is PROBABILITY else {}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # an undefined score is recorded as nan
             return float(getattr(metrics, name)(y, given, **labels, **options))
@@ -452,8 +451,9 @@ def _brier_losses(y: Any, outputs: Any) -> Values:
     return squares / 2 if shares.shape[1] == 2 else squares
 
 
-def _mean_loss(name: str, kinds: frozenset[Kind], needs: Output, of: OfSplit, rows: OfRows) -> Score:
+def _mean_loss(name: str, needs: Output, metric: str, rows: OfRows) -> Score:
     """Return a loss that is a mean over rows; its sums are that of the losses and the number of rows."""
+    of, kinds = _metric(metric, needs), NUMBERS if needs is VALUE else CLASSES
     return Score(name, kinds, needs, False, of, lambda y, a, _: (of(y, a) * len(y), float(len(y))), rows=rows)
 
 
@@ -461,34 +461,33 @@ def _absolute_errors(y: Any, outputs: Any) -> Values:
     return np.asarray(np.abs(y - outputs.value))
 
 
-_balanced = _metric("balanced_accuracy_score", "label")
-_f1_score = _metric("f1_score", "label", average="macro", labels=[1])
-_squared, _root = _metric("mean_squared_error", "value"), _metric("root_mean_squared_error", "value")
-_absolute = _metric("mean_absolute_error", "value")
-_relative = _metric("mean_absolute_percentage_error", "value")
-_log_loss, _brier = (_metric(name, "probability") for name in ("log_loss", "brier_score_loss"))
-_squares = _mean_loss("squared", NUMBERS, VALUE, _squared, lambda y, a: (y - a.value) ** 2)
+def _relative_errors(y: Any, outputs: Any) -> Values:
+    return np.asarray(_absolute_errors(y, outputs) / np.maximum(np.abs(y), np.finfo(np.float64).eps))
+
+
+_balanced = _metric("balanced_accuracy_score", LABEL)
+_f1_score = _metric("f1_score", LABEL, average="macro", labels=[1])
+_root = _metric("root_mean_squared_error", VALUE)
+_squares = _mean_loss("squared", VALUE, "mean_squared_error", lambda y, a: (y - a.value) ** 2)
 
 OWN = (
     Score("zero_one", CLASSES, LABEL, False, _average(_wrong), _count(_wrong), rows=_wrong, bound="wrong"),
     Score("accuracy", CLASSES, LABEL, True, _average(_right), _count(_right), rows=_right, bound="right"),
     Score("balanced_accuracy", CLASSES, LABEL, True, _balanced, _recalls, lambda n: 2 * n, _mean_recall),
     Score("f1", TWO, LABEL, True, _f1_score, _confusion, lambda _: 3, _f1),
-    Score("auc", TWO, RANK, True, _metric("roc_auc_score", "rank")),
-    _mean_loss("cross_entropy", CLASSES, PROBABILITY, _log_loss, _log_losses),
-    _mean_loss("log_loss", CLASSES, PROBABILITY, _log_loss, _log_losses),
-    _mean_loss("brier", CLASSES, PROBABILITY, _brier, _brier_losses),
+    Score("auc", TWO, RANK, True, _metric("roc_auc_score", RANK)),
+    _mean_loss("cross_entropy", PROBABILITY, "log_loss", _log_losses),
+    _mean_loss("log_loss", PROBABILITY, "log_loss", _log_losses),
+    _mean_loss("brier", PROBABILITY, "brier_score_loss", _brier_losses),
     _squares,
-    _mean_loss("absolute", NUMBERS, VALUE, _absolute, _absolute_errors),
+    _mean_loss("absolute", VALUE, "mean_absolute_error", _absolute_errors),
     replace(_squares, name="rmse", of=_root, pooled=lambda sums: sqrt(_divide(sums)), rows=None),
-    _mean_loss(
-        "mape", NUMBERS, VALUE, _relative, lambda y, a: abs(y - a.value) / np.maximum(abs(y), EPSILON)
-    ),
-    Score("r2", NUMBERS, VALUE, True, _metric("r2_score", "value"), _sum_explained, lambda _: 4, _r2),
+    _mean_loss("mape", VALUE, "mean_absolute_percentage_error", _relative_errors),
+    Score("r2", NUMBERS, VALUE, True, _metric("r2_score", VALUE), _sum_explained, lambda _: 4, _r2),
     Score("cor2", NUMBERS, VALUE, True, _cor2, _sum_products, lambda _: 6, _squared_correlation),
 )
 SCORE_NAMES = (*(score.name for score in OWN), f"{CLIPPED}VALUE")
-ALL = (*OWN, _mean_loss("squared", CLASSES, PROBABILITY, _brier, _brier_losses))  # Brier's, for classes
+ALL = (*OWN, _mean_loss("squared", PROBABILITY, "brier_score_loss", _brier_losses))  # Brier's, for classes
 
 
 def _make_clipped(name: str) -> Score:
