@@ -16,7 +16,7 @@ Bounds on D, for everything else. By betting: (1 + d) / 2 is a loss in [0, 1] of
 (``betting``). By Clopper-Pearson, for rows: D = P(only first wrong) - P(only second wrong), at most an upper
 bound on the one minus a lower bound on the other, each at half the level: the two counts are not independent,
 and need not be. Which of the two is used for n rows is fixed by n and the level: the one that is smaller if
-one row in 25 is of each kind (``choose_difference_bound``). Groups use the bound by betting.
+one row in 25 is of each kind (``TYPICAL_DIFFERENCES``). Groups use the bound by betting.
 
 Comparison of two learners on the same splits: the corrected resampled t-test.
 
@@ -26,7 +26,6 @@ Machine Learning 52, 2003) replace 1 / J in its variance by 1 / J + n_score / n_
 with about the right level, not a proof; it assumes splits of about equal size.
 """
 
-from functools import lru_cache
 from math import nan, sqrt
 from typing import NamedTuple
 
@@ -67,7 +66,9 @@ def judge_differences(
     if margin is None and not has_losses:
         better, worse = (bool(compute_sign_p(sign * differences) <= delta / 2) for sign in (1, -1))
         return Judgement(better, worse, SIGN)
-    method = BETTING if has_losses else choose_difference_bound(len(differences), delta / 2)
+    method, typical = BETTING, np.resize(TYPICAL_DIFFERENCES, len(differences))
+    if not has_losses:
+        method = min((COUNTS, BETTING), key=lambda bound: bound_difference(typical, delta / 2, bound))
     high = bound_difference(differences, delta / 2, method)
     low = -bound_difference(-differences, delta / 2, method)
     if margin is None:
@@ -94,14 +95,6 @@ def bound_difference(differences: Differences, level: float, method: str, drawn:
     n, below, above = len(differences), np.sum(differences < 0), np.sum(differences > 0)
     least = 1 - clopper_pearson(int(n - below), n, level / 2)  # lower bound on how often only the second errs
     return float(clopper_pearson(int(above), n, level / 2) - least)
-
-
-@lru_cache(maxsize=1024)
-def choose_difference_bound(n: int, level: float) -> str:
-    """Return the bound on D for n rows: "clopper_pearson" or "betting"."""
-    typical = np.resize(TYPICAL_DIFFERENCES, n)
-    bounds = {method: bound_difference(typical, level, method) for method in (COUNTS, BETTING)}
-    return min(bounds, key=lambda method: bounds[method])
 
 
 def expect_units(
