@@ -56,6 +56,7 @@ class Scoring:
 
     Attributes:
         scores: the scores requested.
+        needs: what they are computed from.
         X, y: the rows to score, (rows, d) and (rows,).
         n_classes: number of classes of the task.
     """
@@ -64,11 +65,7 @@ class Scoring:
 
     def __init__(self, scores: Sequence[Score], X: Rows, y: Numbers, n_classes: int) -> None:
         self.scores, self.X, self.y, self.n_classes = scores, X, y, n_classes
-
-    @cached_property
-    def needs(self) -> frozenset[Output]:
-        """What the scores are computed from."""
-        return frozenset(score.needs for score in self.scores)
+        self.needs = frozenset(score.needs for score in scores)
 
     def columns(self, n_classes: int) -> int:
         """Return the number of totals."""
@@ -631,7 +628,9 @@ def _canonicalize_certified(study: Study, task: Task) -> tuple[Study, Index | No
     held, learned = divide(study, task)
     check_subgroups(study.certification.subgroups, learned)
     learning = np.arange(task.n) if held is None else np.delete(np.arange(task.n), held)
-    numbers = _as_numbers(study.encoding, _recode_table(task, learned), learning)
+    numbers = _recode_table(task, learned)  # as columns are encoded for learners that need numbers alone
+    if not numbers.schema.plain:
+        numbers = study.encoding.resolve(trees=False).fit(numbers, learning).task(numbers)
     learner, criterion = study.learner.canonical(numbers), study.criterion.on(task.classes)
     n, settings, report_k = learned.n_units, sum(learner.space.lengths), study.search.report_k
     check_folds("report_k", report_k, n, task.unit)
@@ -658,8 +657,9 @@ def _canonicalize_scored(study: Procedure, task: Task) -> tuple[Procedure, tuple
     outer = getattr(study.resampling, "outer", study.resampling)
     scores = tuple(map(measures.extend_score, scores)) if outer.corrected else scores
     check_interval_on(study, task)
-    numbers = _as_numbers(study.encoding, task, np.arange(task.n))
-    learner = study.learner
+    learner, numbers = study.learner, task  # as columns are encoded for learners that need numbers alone
+    if not task.schema.plain:
+        numbers = study.encoding.resolve(trees=False).fit(task, np.arange(task.n)).task(task)
     if study.select_by is None and not study.choose:  # nothing is selected
         # As many columns as their kinds say: an encoder's number depends on the rows it is fitted to.
         X = task.X if task.schema.plain else expand_dates(task.X, task.schema)
@@ -673,12 +673,31 @@ def divide(study: AnyStudy, task: Task) -> tuple[Index | None, Task]:
     """Return the rows that a study holds out of a task, None if none, and the learning rows by themselves.
 
     Raises:
-        InputError: too few rows are held out, or left to learn from.
+        InputError: too few rows are held out, or left to learn from; or a condition holds them out that is
+            met by no row, by all, or by only some rows of a group.
     """
-    n = task.n_units
-    units = None if isinstance(study, Procedure) else find_held_out(study, task)
-    if units is None:
+    if isinstance(study, Procedure) or not isinstance(study.certification, Holdout):
         return None, _fill_new_rows(study, task)
+    n, where = task.n_units, study.certification.where
+    if where is None:
+        share = study.certification.canonical(n).holdout_share
+        units = hold_out(n, float(share), Draws(study.seed, task.salt))
+    else:
+        rows = task.split_by.find_rows(where.sign, where.value)
+        if rows.all() or not rows.any():
+            met = "every row" if rows.any() else "no row"
+            raise InputError(
+                f"holdout_where={where} is met by {met} of {task.n:,}: name a value that {where.column!r} has "
+                "in some of them"
+            )
+        both = np.intersect1d(task.row_units[rows], task.row_units[~rows])
+        if len(both):
+            raise InputError(
+                f"holdout_where={where} divides {pluralize(len(both), 'group')} of {task.units.name!r}, one "
+                f"of them in row {int(np.argmax(np.isin(task.row_units, both))) + 1}: leave out of the table "
+                "those rows of such groups that do not meet it"
+            )
+        units = np.unique(task.row_units[rows])
     if len(units) < MIN_HELD_OUT or n < MIN_HELD_OUT + MIN_ROWS:
         paper = f"--paper runs from {MIN_ROWS} rows on (--k 3 --n-splits 90 takes every split once), and "
         raise InputError(
@@ -691,34 +710,6 @@ def divide(study: AnyStudy, task: Task) -> tuple[Index | None, Task]:
     if learned.schema.plain and not task.schema.plain:
         learned = replace(learned, fills=tuple(study.encoding.fit_fills(learned.X).tolist()))
     return held, _fill_new_rows(study, learned)
-
-
-def find_held_out(study: Study, task: Task) -> Index | None:
-    """Return the units, rows or groups, that a study holds out, ascending; None if there are none.
-
-    Raises:
-        InputError: a condition is met by no row, by all, or by only some rows of a group.
-    """
-    if not isinstance(study.certification, Holdout):
-        return None
-    if (where := study.certification.where) is None:
-        share = study.certification.canonical(task.n_units).holdout_share
-        return hold_out(task.n_units, float(share), Draws(study.seed, task.salt))
-    rows = task.split_by.find_rows(where.sign, where.value)
-    if rows.all() or not rows.any():
-        met = "every row" if rows.any() else "no row"
-        raise InputError(
-            f"holdout_where={where} is met by {met} of {task.n:,}: name a value that {where.column!r} has in "
-            "some of them"
-        )
-    both = np.intersect1d(task.row_units[rows], task.row_units[~rows])
-    if len(both):
-        raise InputError(
-            f"holdout_where={where} divides {pluralize(len(both), 'group')} of {task.units.name!r}, one of "
-            f"them in row {int(np.argmax(np.isin(task.row_units, both))) + 1}: leave out of the table those "
-            "rows of such groups that do not meet it"
-        )
-    return np.unique(task.row_units[rows])
 
 
 def _fill_new_rows(study: AnyStudy, learned: Task) -> Task:
@@ -931,8 +922,3 @@ def check_simplest(study: Procedure, task: Task) -> None:
                 f"choose={choose} keeps the simplest of the settings that are about as good, and for {label} "
                 f"it is not known which value of {', '.join(settings[0])} is simpler: choose best"
             )
-
-
-def _as_numbers(encoding: Encoding, task: Task, learning: Index) -> Task:
-    """Return a task as it is encoded for learners that need numbers alone, by an encoder of learning rows."""
-    return task if task.schema.plain else encoding.resolve(trees=False).fit(task, learning).task(task)

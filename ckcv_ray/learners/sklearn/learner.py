@@ -87,16 +87,30 @@ OWN_CATEGORIES = {XGBOOST: "enable_categorical", LIGHTGBM: "categorical_feature"
 def find_columns(spec: Spec, schema: Schema) -> Spec | None:
     """Return the JSON form of an estimator, with names and kinds of columns replaced by positions.
 
-    None for an estimator that selects no columns, and takes encoded ones.
+    One of a boosting library that asks for categories is told their positions. None for an estimator that
+    selects no columns, and takes encoded ones, and for XGBoost's if there are no categories.
 
     Raises:
         InputError: there is no such column, the columns are not those of the table where they are selected,
-            or a category is given to a part that would take its number for a quantity.
+            a category is given to a part that would take its number for a quantity, or a boosting library
+            is not given all columns of categories and no others.
     """
     library = BOOSTERS.get(spec["class"], "")
     asked = spec.get("params", {}).get(OWN_CATEGORIES.get(library))
     if asked and (library != LIGHTGBM or _is_named(asked)):  # LightGBM's positions are of encoded columns
-        return _find_categories(spec, library, asked, schema.columns)
+        every = [i for i, column in enumerate(schema.columns) if column.levels]
+        if library == XGBOOST:
+            types = ["c" if column.levels else "q" for column in schema.columns]
+            return _replace(spec, feature_types=types) if every else None
+        label = f"estimator.{OWN_CATEGORIES[library]}"
+        named = every if asked == "auto" else np.ravel(_find_positions(label, asked, schema.columns)).tolist()
+        if wrong := sorted({*named} ^ {*every}):
+            raise InputError(
+                f"{label} does not name the columns that hold categories: it differs in "
+                f"{some([schema.columns[i].name for i in wrong])}; name all of these and no others "
+                "(--categorical makes categories of numbers)"
+            )
+        return _replace(spec, **{OWN_CATEGORIES[library]: named})
     if not _selects(spec):
         return None
     found: Spec = _find_in("estimator", spec, schema.columns)
@@ -113,29 +127,6 @@ def _selects(spec: Spec) -> bool:
     every: Iterable[Any] = find_mappings(spec, "class")
     selecting = (each["params"] for each in every if each["class"] == COLUMN_TRANSFORMER)
     return any(_is_named(step[2]) for params in selecting for step in params[TRANSFORMERS])
-
-
-def _find_categories(spec: Spec, library: str, asked: Any, columns: Sequence[Column]) -> Spec | None:
-    """Return an estimator of a boosting library with the positions of the categories, which it asks for.
-
-    None for XGBoost's if there are no categories, which it need not be told.
-
-    Raises:
-        InputError: it does not name a column of categories, or names one of numbers.
-    """
-    every = [i for i, column in enumerate(columns) if column.levels]
-    if library == XGBOOST:
-        types = ["c" if column.levels else "q" for column in columns]
-        return _replace(spec, feature_types=types) if every else None
-    label = f"estimator.{OWN_CATEGORIES[library]}"
-    named = every if asked == "auto" else np.ravel(_find_positions(label, asked, columns)).tolist()
-    if wrong := sorted({*named} ^ {*every}):
-        raise InputError(
-            f"{label} does not name the columns that hold categories: it differs in "
-            f"{some([columns[i].name for i in wrong])}; name all of these and no others (--categorical makes "
-            "categories of numbers)"
-        )
-    return _replace(spec, **{OWN_CATEGORIES[library]: named})
 
 
 def _find_in(label: str, part: Any, columns: Sequence[Column], whole: bool = True) -> Any:
@@ -160,10 +151,19 @@ def _find_in(label: str, part: Any, columns: Sequence[Column], whole: bool = Tru
                     return _replace(part, steps=steps)
                 whole = False
     elif path == COLUMN_TRANSFORMER and whole:
-        return _find_in_transformers(label, part, columns)
+        transformers, left = [], set(range(len(columns)))
+        for name, inside, selection in params[TRANSFORMERS]:
+            places = _find_positions(f"{label}.{name}", selection, columns)
+            chosen = np.ravel(places).tolist()
+            found = _find_in(f"{label}.{name}", inside, [columns[i] for i in chosen])
+            transformers.append([name, found, places])
+            left -= set(chosen)
+        rest = [columns[i] for i in sorted(left)]
+        remainder = _find_in(f"{label}.remainder", params.get("remainder", NO_STEP[0]), rest)
+        return _replace(part, **{TRANSFORMERS: transformers, "remainder": remainder})
     elif isinstance(held := params.get(AROUND.get(path)), list):
-        inside = [[name, _find_in(f"{label}.{name}", each, columns, whole)] for name, each in held]
-        return _replace(part, **{AROUND[path]: inside})
+        parts = [[name, _find_in(f"{label}.{name}", each, columns, whole)] for name, each in held]
+        return _replace(part, **{AROUND[path]: parts})
     elif isinstance(held, Mapping):
         return _replace(part, **{AROUND[path]: _find_in(f"{label}.{AROUND[path]}", held, columns, whole)})
     elif (needed := ENCODERS.get(path)) is not None:
@@ -173,18 +173,6 @@ def _find_in(label: str, part: Any, columns: Sequence[Column], whole: bool = Tru
     if categories := {column.name: None for column in columns if column.levels}:
         raise InputError(f"{label}: the categories of {some([*categories])} {why}")
     return part
-
-
-def _find_in_transformers(label: str, spec: Mapping[str, Any], columns: Sequence[Column]) -> Spec:
-    steps, left = [], set(range(len(columns)))
-    for name, part, selection in spec["params"][TRANSFORMERS]:
-        found = _find_positions(f"{label}.{name}", selection, columns)
-        chosen = np.ravel(found).tolist()
-        steps.append([name, _find_in(f"{label}.{name}", part, [columns[i] for i in chosen]), found])
-        left -= set(chosen)
-    remainder = spec["params"].get("remainder", NO_STEP[0])
-    remainder = _find_in(f"{label}.remainder", remainder, [columns[i] for i in sorted(left)])
-    return _replace(spec, **{TRANSFORMERS: steps, "remainder": remainder})
 
 
 def _find_positions(label: str, selection: Any, columns: Sequence[Column]) -> Any:
@@ -220,18 +208,6 @@ def _replace(spec: Mapping[str, Any], **params: Any) -> Spec:
 
 FEW_ROWS = 60  # rows of each class, to which a model is fitted to see whether it can be stored
 MAX_TRIED = 16  # settings tried
-
-
-def choose_settings(settings: Iterable[Setting]) -> list[Setting]:
-    """Return at most ``MAX_TRIED`` settings: the first and last of those with the same words and lists."""
-    alike: dict[str, list[Setting]] = {}
-    for setting in settings:
-        kinds = {name: None if type(v) in (int, float) else v for name, v in setting.items()}
-        alike.setdefault(json.dumps(kinds), []).append(setting)
-    ends = (each for same in alike.values() for each in (same[0], same[-1]))
-    return [*{json.dumps(setting): setting for setting in ends}.values()][:MAX_TRIED]
-
-
 MIN_SHARE = 6  # the smallest training set has one part in six of the rows
 WEIGHTS_BY_POSITION = ("HistGradientBoostingClassifier",)  # among classes that have training rows
 NONE, STANDARD = "none", "standard"
@@ -311,7 +287,7 @@ class AnyEstimator(WeightedLearner):
         return NUMBER_KINDS if is_regressor(self.build()) else CLASS_KINDS
 
     def check_storable(self, encode: Callable[[], Task]) -> None:
-        """Fit to a few rows of each class, at each kind of setting, and store the models in memory.
+        """Fit to a few rows of each class, at the ends of each kind of setting; store the models in memory.
 
         Models of the boosting libraries can always be stored.
 
@@ -324,7 +300,12 @@ class AnyEstimator(WeightedLearner):
         task = encode()
         each = [np.flatnonzero(task.y == c)[:FEW_ROWS] for c in range(task.n_classes)]
         few = np.concatenate(each or [np.arange(min(FEW_ROWS, task.n))])
-        for setting in choose_settings(chain(*self.space.paths)):
+        alike: dict[str, list[Setting]] = {}  # settings with the same words and lists
+        for setting in chain(*self.space.paths):
+            kinds = {name: None if type(v) in (int, float) else v for name, v in setting.items()}
+            alike.setdefault(json.dumps(kinds), []).append(setting)
+        ends = (each for same in alike.values() for each in (same[0], same[-1]))
+        for setting in [*{json.dumps(setting): setting for setting in ends}.values()][:MAX_TRIED]:
             try:
                 model, _ = fit_model(self, task, few, setting)
             except (Exception, SystemExit):  # evaluations will run into the error again, and record it

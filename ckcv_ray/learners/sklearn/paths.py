@@ -173,11 +173,7 @@ class EstimatorLearner(Learner):
 
     def template(self, setting: Setting) -> Template:
         """Return the estimator at a setting, to be copied."""
-        return make_template(self._text, json.dumps(dict(setting)))
-
-    @cached_property
-    def _text(self) -> str:
-        return json.dumps(self.spec)
+        return make_template(json.dumps(self.spec), json.dumps(dict(setting)))
 
     def parameter_names(self) -> list[str]:
         """Return the names of the estimator's parameters; for a pipeline's last step also the short ones."""
@@ -263,6 +259,8 @@ class SplitFits:
         y: class numbers of the training rows, (n,).
         weights: weights of the training rows, (n,); None if all weigh the same.
         seeds: source of seeds, from the numbers of the training rows: the same for all settings.
+        global_seed: seed of the global random numbers that foreign code may draw.
+        constant: whether all training rows are of a single class, which most estimators refuse.
         shared: what paths compute once for several of them, by what it depends on.
     """
 
@@ -271,23 +269,10 @@ class SplitFits:
         self.y: Classes = task.y[train]
         self.weights: Numbers | None = task.weighting.take(train)
         self.seeds = make_seed_sequence(train)
+        self.global_seed = draw_seeds(self.seeds, 1)[0] if learner.foreign else 0
+        self.constant = bool(task.classes) and bool(np.all(self.y == self.y[0]))
         self.shared: dict[str, Nearest] = {}
         self._heads: dict[str, Head] = {}
-
-    @cached_property
-    def constant(self) -> bool:
-        """Whether all training rows are of a single class, which most estimators refuse."""
-        return bool(self.task.classes) and bool(np.all(self.y == self.y[0]))
-
-    @property
-    def X(self) -> Rows:
-        """The training rows, (n, d): a copy, which an estimator may keep or overwrite."""
-        return self.task.X[self.train]
-
-    @property
-    def X_score(self) -> Rows:
-        """The rows to score, (n, d): a copy."""
-        return self.task.X[self.score]
 
     def fit(self, path: int, length: int) -> "EstimatorPath":
         """Fit the first ``length`` steps of a path."""
@@ -301,22 +286,25 @@ class SplitFits:
 
     def fit_alone(self, setting: Setting) -> Fit:
         """Fit the estimator at a setting; the first steps of a pipeline are fitted once for all settings."""
+        X, train = self.task.X, self.train  # X[train] is a copy, which an estimator may keep or overwrite
         if self.constant:
             from sklearn.dummy import DummyClassifier
 
-            return Fit(DummyClassifier(strategy="most_frequent").fit(self.X, self.y), CONVERGED)
+            return Fit(DummyClassifier(strategy="most_frequent").fit(X[train], self.y), CONVERGED)
         template = self.learner.template(setting)
-        estimator: Any = template.copy(draw_seeds(self.seeds, len(template.unseeded)))
+        fresh, unseeded = copy.deepcopy((template.estimator, template.unseeded))
+        for owner, seed in zip(unseeded, draw_seeds(self.seeds, len(unseeded)), strict=True):
+            owner.set_params(random_state=seed)
         if (weights := self.learner.class_weights(self.task, self.y)) is not None:
-            last_step(estimator).set_params(class_weight=weights)
-        estimator = wrap(estimator)
+            last_step(fresh).set_params(class_weight=weights)
+        estimator: Any = wrap(fresh)
         if template.head is None:
-            return Fit(estimator, self._fit_rows(estimator, self.X))
+            return Fit(estimator, self._fit_rows(estimator, X[train]))
         if template.head not in self._heads:
             steps = estimator[:-1]
-            with models.guard(self.learner.foreign, self._global_seed) as caught:
-                X = steps.fit_transform(self.X, self.y.copy())
-            self._heads[template.head] = Head(steps, X, models.find_status(caught), [])
+            with models.guard(self.learner.foreign, self.global_seed) as caught:
+                fitted = steps.fit_transform(X[train], self.y.copy())
+            self._heads[template.head] = Head(steps, fitted, models.find_status(caught), [])
         head = self._heads[template.head]
         status = max(head.status, self._fit_rows(last_step(estimator), copy.deepcopy(head.X)))
         estimator.steps = [*head.pipeline.steps, estimator.steps[-1]]
@@ -329,10 +317,10 @@ class SplitFits:
         """
         head = fit.head
         if head is None:
-            return self.X_score
+            return self.task.X[self.score]
         if not head.scored:
             with models.guard(self.learner.foreign):
-                head.scored.append(head.pipeline.transform(self.X_score))
+                head.scored.append(head.pipeline.transform(self.task.X[self.score]))
         return copy.deepcopy(head.scored[0])
 
     def labels(self, fit: Fit) -> Classes:
@@ -350,14 +338,9 @@ class SplitFits:
         steps = getattr(estimator, "steps", None)
         name = SAMPLE_WEIGHT if steps is None else f"{steps[-1][0]}__{SAMPLE_WEIGHT}"
         given = {} if self.weights is None else {name: self.weights.copy()}
-        with models.guard(self.learner.foreign, self._global_seed) as caught:
+        with models.guard(self.learner.foreign, self.global_seed) as caught:
             estimator.fit(X, self.y.copy(), **given)
         return models.find_status(caught)
-
-    @cached_property
-    def _global_seed(self) -> int:
-        """Seed of the global random numbers that foreign code may draw."""
-        return draw_seeds(self.seeds, 1)[0] if self.learner.foreign else 0
 
 
 def fit_model(
@@ -405,7 +388,7 @@ class EstimatorPath:
         """Return the totals of each fit on the scored rows, (steps, columns)."""
         task, y = self.split.task, self.split.task.y[self.split.score]
         if not task.classes:
-            X, steps = self.split.X_score, range(len(self.settings))
+            X, steps = task.X[self.split.score], range(len(self.settings))
             return np.array([judge(self.model(step), X, y, measure, 0) for step in steps])
         with models.guard(False):
             labels = self.labels()
@@ -540,12 +523,19 @@ class Neighbours(EstimatorPath):
             return np.array([*map(self.split.labels, alone)])  # raises as a fit alone would
         template = self.split.learner.template(self.settings[0])
         weighted = last_step(template.estimator).weights == "distance"
-        votes = _weight_votes(nearest, counts, weighted)
-        found = nearest.classes[np.argmax(votes, axis=1)].astype(np.int32)
+        with np.errstate(divide="ignore"):
+            weights = 1.0 / nearest.distance if weighted else np.ones(nearest.distance.shape)
+        of_classes = [nearest.number == c for c in range(len(nearest.classes))]
+        exact, found = np.isinf(weights), list[Classes]()
         for step, count in enumerate(counts):
             if nearest.tied[0 if weighted else count - 1 : count].any():
-                found[step] = self.split.labels(self.split.fit_alone(self.settings[step]))
-        return np.asarray(found)
+                found.append(self.split.labels(self.split.fit_alone(self.settings[step])))
+                continue
+            here = exact[:, :count]  # if any are at distance 0, only these vote
+            votes = np.where(np.any(here, axis=1, keepdims=True), here, weights[:, :count])
+            sums = [np.sum(np.where(of_class[:, :count], votes, 0.0), axis=1) for of_class in of_classes]
+            found.append(nearest.classes[np.argmax(sums, axis=0)])
+        return np.array(found).astype(np.int32)
 
     def _find_nearest(self) -> Nearest:
         """Return the nearest rows, found once for all ways of weighting them."""
@@ -595,7 +585,8 @@ class Smoothing(EstimatorPath):
         """Return the labels with each share of the largest variance added."""
         fit = self.split.fit_alone({**self.settings[0], "var_smoothing": 0.0})
         bare, found = last_step(fit.estimator), []
-        largest = np.var(self.split.X if fit.head is None else fit.head.X, axis=0).max()
+        trained = self.split.task.X[self.split.train] if fit.head is None else fit.head.X
+        largest = np.var(trained, axis=0).max()
         X = bare._check_X(self.split.transform(fit))
         for setting in self.settings:
             smooth = copy.copy(bare)
@@ -605,19 +596,3 @@ class Smoothing(EstimatorPath):
 
 
 SHARING = (Rounds, Neighbours, Pruning, Smoothing, LibraryRounds, CatBoostRounds)
-
-
-def _weight_votes(nearest: Nearest, counts: Sequence[int], weighted: bool) -> NDArray[Any]:
-    """Return the votes for each class among the first neighbours, (counts, classes, rows).
-
-    Weights are 1 / distance, or only neighbours at distance 0 vote if there are any; or all are 1.
-    """
-    votes = [nearest.number == c for c in range(len(nearest.classes))]
-    with np.errstate(divide="ignore"):
-        weights = 1.0 / nearest.distance if weighted else np.ones(nearest.distance.shape)
-    exact, each = np.isinf(weights), list[Any]()
-    for count in counts:
-        here = exact[:, :count]
-        first = np.where(np.any(here, axis=1, keepdims=True), here, weights[:, :count])
-        each.append([np.sum(np.where(of_class[:, :count], first, 0.0), axis=1) for of_class in votes])
-    return np.array(each)

@@ -104,11 +104,6 @@ def find_word(value: object) -> str | None:
     return next((word for word, known in load_words().items() if known is value), None)
 
 
-def draws_globally(value: object) -> bool:
-    """Return whether a value is a listed function that draws from numpy's global generator."""
-    return callable(value) and str(find_word(value)).partition(":")[2] in RANDOM_SCORES
-
-
 def describe(name: str, estimator: Estimator, depth: int = 0) -> Spec:
     """Return the JSON form of an estimator, after checking that a study may hold it and those inside it.
 
@@ -195,7 +190,18 @@ def _describe_columns(label: str, columns: Any) -> Any:
     from sklearn.compose import make_column_selector
 
     if isinstance(columns, make_column_selector):
-        return {KINDS: _list_kinds(columns)}
+        found = list[list[ColumnKind | None]]()
+        for given, all_or_none in ((columns.dtype_include, [*ColumnKind]), (columns.dtype_exclude, [])):
+            dtypes = given if isinstance(given, list | tuple) else [given]
+            named = [DTYPES.get(dtype) if isinstance(dtype, str | type) else None for dtype in dtypes]
+            found.append([*all_or_none] if given is None else named)
+        chosen, without = found
+        if columns.pattern is not None or None in (*chosen, *without):
+            raise InputError(
+                "make_column_selector: columns are numbers, categories or dates: take one or more of number, "
+                "category and datetime, and no pattern, or name the columns in a list"
+            )
+        return {KINDS: [str(kind) for kind in ColumnKind if kind in chosen and kind not in without]}
     kinds = columns.get(KINDS) if isinstance(columns, Mapping) and len(columns) == 1 else None
     if isinstance(kinds, list) and {*map(str, kinds)} <= {*ColumnKind}:
         return {KINDS: kinds}
@@ -335,23 +341,6 @@ def find_library(estimator: object) -> str | None:
     return BOOSTERS.get(f"{type(estimator).__module__}:{type(estimator).__qualname__}")
 
 
-def list_declared(estimator: object) -> dict[str, object]:
-    """Return the parameters that an estimator of these libraries takes beyond those it lists, with defaults.
-
-    CatBoost's estimators list only what they were given. LightGBM's take any keyword, ignoring unknown ones.
-    """
-    if (library := find_library(estimator)) is None:
-        return {}
-    kind: Any = type(estimator)
-    found = dict(_list_defaults(kind))
-    if library == LIGHTGBM:
-        from lightgbm import basic
-
-        known = basic._ConfigAliases._get_all_param_aliases().values()
-        found |= dict.fromkeys(sorted({name for names in known for name in names}))
-    return {parameter: default for parameter, default in found.items() if not _is_outside(parameter)}
-
-
 @cache
 def _list_defaults(kind: Any) -> Mapping[str, Any]:
     declared = signature(kind.__init__).parameters
@@ -480,14 +469,25 @@ def name_type(path: str) -> str:
 
 
 def list_parameters(estimator: Estimator) -> dict[str, object]:
-    """Return the parameters of an estimator by name; for a pipeline's last step also by short name."""
+    """Return the parameters of an estimator by name; for a pipeline's last step also by short name.
+
+    With defaults come those that the libraries take beyond what they list: CatBoost's estimators list only
+    what they were given, and LightGBM's take any keyword, ignoring unknown ones.
+    """
     every = estimator.get_params(deep=True)
-    steps = every.get("steps")
-    if not isinstance(steps, list) or not steps:
-        return list_declared(estimator) | every
-    last = f"{steps[-1][0]}__"
-    short = {name.removeprefix(last): value for name, value in every.items() if name.startswith(last)}
-    return list_declared(steps[-1][1]) | short | every
+    steps, last, short = every.get("steps"), estimator, dict[str, object]()
+    if isinstance(steps, list) and steps:
+        prefix, last = f"{steps[-1][0]}__", steps[-1][1]
+        short = {name.removeprefix(prefix): v for name, v in every.items() if name.startswith(prefix)}
+    declared = dict[str, object]()
+    if library := find_library(last):
+        declared |= _list_defaults(type(last))
+        if library == LIGHTGBM:
+            from lightgbm import basic
+
+            known = basic._ConfigAliases._get_all_param_aliases().values()
+            declared |= dict.fromkeys(sorted({name for names in known for name in names}))
+    return {name: default for name, default in declared.items() if not _is_outside(name)} | short | every
 
 
 def complete_names(estimator: Estimator, setting: Mapping[str, object]) -> dict[str, object]:
@@ -523,21 +523,6 @@ def find_path(name: str, kind: type) -> str:
             parts = parts[:end]
             break
     return f"{'.'.join(parts)}:{kind.__qualname__}"
-
-
-def _list_kinds(selector: Any) -> list[str]:
-    def find_kinds(given: Any) -> list[ColumnKind | None]:
-        listed = given if isinstance(given, list | tuple) else [given]
-        return [DTYPES.get(dtype) if isinstance(dtype, str | type) else None for dtype in listed]
-
-    chosen = [*ColumnKind] if selector.dtype_include is None else find_kinds(selector.dtype_include)
-    without = [] if selector.dtype_exclude is None else find_kinds(selector.dtype_exclude)
-    if selector.pattern is not None or None in (*chosen, *without):
-        raise InputError(
-            "make_column_selector: columns are numbers, categories or dates: take one or more of number, "
-            "category and datetime, and no pattern, or name the columns in a list"
-        )
-    return [str(kind) for kind in ColumnKind if kind in chosen and kind not in without]
 
 
 def _make(name: str, value: Any, depth: int = 0) -> Any:
@@ -684,7 +669,16 @@ def _parse_values(name: str, given: Any) -> Any:
     """Return the values of a parameter, as a tuple, or a distribution as text."""
     if isinstance(given, str):
         if given.count(":") == 2 and given.partition(":")[0] in DISTRIBUTIONS:
-            return _check_distribution(name, given)
+            try:
+                low, high = _make_distribution(given).support()
+                if not (np.isfinite([low, high]).all() and low < high + (given[0] == "r")):
+                    raise ValueError
+            except (ValueError, TypeError):
+                raise InputError(
+                    f"{name}={given!r}: expected loguniform:1e-3:1e2, uniform:0:1 or randint:1:100, the "
+                    "smaller first"
+                ) from None
+            return given
         given = parse_grid(given, name) if given.startswith("log:") else _split(given)
     if isinstance(given, bool | int | float | type(None)):
         given = [given]
@@ -711,18 +705,6 @@ def _read_value(name: str, value: Any) -> Any:
     if isinstance(value, str) and value.isprintable():
         return value
     raise InputError(f"{name}={quote(value)}: values are numbers, inf, text, true, false, none, or lists")
-
-
-def _check_distribution(name: str, text: str) -> str:
-    try:
-        low, high = _make_distribution(text).support()
-        if not (np.isfinite([low, high]).all() and low < high + (text[0] == "r")):
-            raise ValueError
-    except (ValueError, TypeError):
-        raise InputError(
-            f"{name}={text!r}: expected loguniform:1e-3:1e2, uniform:0:1 or randint:1:100, the smaller first"
-        ) from None
-    return text
 
 
 def _split(text: str) -> list[Any]:

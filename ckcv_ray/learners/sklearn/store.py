@@ -45,14 +45,15 @@ from ckcv_ray.learners.sklearn.spec import (
     BOOSTERS,
     CATBOOST,
     LIBRARIES,
+    RANDOM_SCORES,
     XGBOOST,
     Estimator,
     Spec,
     build,
     complete_names,
-    draws_globally,
     find_library,
     find_mappings,
+    find_word,
     is_own,
     is_trusted,
     list_classes,
@@ -136,9 +137,28 @@ def unpack(content: bytes, classes: Sequence[str] | None = None) -> Estimator:
         ValueError: it holds another estimator, or an array whose bounds compiled code would overrun.
         TypeError: it holds a type that is not known to be harmless.
     """
-    trusted = _check_types(content, classes)
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        if sum(file.file_size for file in archive.infolist()) > MAX_MODEL_BYTES:
+            raise ValueError("it is too large")
+        named = [
+            f"{node['__module__']}.{node['__class__']}"
+            for node in find_mappings(json.loads(archive.read(SCHEMA_FILE)), "__loader__")
+        ]
+    functions = (value for value in load_words().values() if isinstance(value, FunctionType))
+    known = {*REVIEWED, *(f"{f.__module__}.{f.__name__}" for f in functions)}
+    known |= {BOOSTER} if any(map(is_trusted, LIBRARIES)) else set()
+    if classes is not None:
+        whole = BOOSTER if classes[0] in BOOSTERS else name_type(classes[0])
+        strange = [name for name in named[:1] if name not in (whole, name_type(CONSTANT))]
+        if all(map(is_own, classes)):  # a custom estimator may hold any
+            known |= {*map(name_type, (*classes, *PARTS))}
+            of_others = (name for name in named if is_own(name) and not name.startswith(NO_ESTIMATORS))
+            strange += [name for name in of_others if name not in known]
+        if strange:
+            raise ValueError(f"it holds {strange[0]}, which no fit of {classes[0]} makes")
     import skops.io
 
+    trusted = [name for name in {*named} if name in known or is_trusted(name)]  # besides what skops trusts
     estimator: Estimator = skops.io.loads(content, trusted=trusted)
     for part in _inside(estimator, set()):
         _check_object(part)
@@ -164,34 +184,6 @@ def read_values(content: bytes) -> tuple[object, dict[str, object]]:
         name: np.load(io.BytesIO(file), allow_pickle=False) if name.endswith(".npy") else file
         for name, file in files.items()
     }
-
-
-def _check_types(content: bytes, classes: Sequence[str] | None) -> list[str]:
-    """Return the types that a file names and that are trusted here, besides those that skops trusts.
-
-    Raises:
-        ValueError: it holds an estimator of scikit-learn that the learner does not have.
-    """
-    with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        if sum(file.file_size for file in archive.infolist()) > MAX_MODEL_BYTES:
-            raise ValueError("it is too large")
-        named = [
-            f"{node['__module__']}.{node['__class__']}"
-            for node in find_mappings(json.loads(archive.read(SCHEMA_FILE)), "__loader__")
-        ]
-    functions = (value for value in load_words().values() if isinstance(value, FunctionType))
-    known = {*REVIEWED, *(f"{f.__module__}.{f.__name__}" for f in functions)}
-    known |= {BOOSTER} if any(map(is_trusted, LIBRARIES)) else set()
-    if classes is not None:
-        whole = BOOSTER if classes[0] in BOOSTERS else name_type(classes[0])
-        strange = [name for name in named[:1] if name not in (whole, name_type(CONSTANT))]
-        if all(map(is_own, classes)):  # a custom estimator may hold any
-            known |= {*map(name_type, (*classes, *PARTS))}
-            of_others = (name for name in named if is_own(name) and not name.startswith(NO_ESTIMATORS))
-            strange += [name for name in of_others if name not in known]
-        if strange:
-            raise ValueError(f"it holds {strange[0]}, which no fit of {classes[0]} makes")
-    return [name for name in {*named} if name in known or is_trusted(name)]
 
 
 def last_step(estimator: object) -> Any:
@@ -419,7 +411,16 @@ class Booster:
         options: dict[str, Any] = {}
         train = np.arange(len(X))
         if self._stops:
-            train, stop = self._divide(y)
+            from sklearn.model_selection import train_test_split
+
+            given, (_, counts) = self.estimator.get_params(deep=False), np.unique(y, return_counts=True)
+            some_of_each = len(self.classes_) and counts.min() > 1 and len(counts) <= STOP_SHARE * len(y)
+            train, stop = train_test_split(
+                train,
+                test_size=STOP_SHARE,
+                random_state=given.get("random_state") or given.get("random_seed") or 0,
+                stratify=y if some_of_each else None,
+            )
             options = {"eval_set": [(X[stop], y[stop])]}
             options |= {"verbose": False} if self.library == XGBOOST else {}
         if sample_weight is not None:
@@ -487,20 +488,6 @@ class Booster:
         given = self.estimator.get_params(deep=False)
         return any(given.get(name) is not None for name in LIBRARIES[self.library].stop)
 
-    def _divide(self, y: NDArray[Any]) -> Any:
-        """Return the numbers of the rows to fit to, and of those that decide when to stop."""
-        from sklearn.model_selection import train_test_split
-
-        given = self.estimator.get_params(deep=False)
-        _, counts = np.unique(y, return_counts=True)
-        some_of_each = len(self.classes_) and counts.min() > 1 and len(counts) <= STOP_SHARE * len(y)
-        return train_test_split(
-            np.arange(len(y)),
-            test_size=STOP_SHARE,
-            random_state=given.get("random_state") or given.get("random_seed") or 0,
-            stratify=y if some_of_each else None,
-        )
-
 
 Whole = TypeVar("Whole")
 
@@ -531,13 +518,6 @@ class Template(NamedTuple):
     estimator: Any
     unseeded: list[Any]
     head: str | None
-
-    def copy(self, seeds: list[int]) -> Any:
-        """Return a new estimator with these seeds for each ``random_state`` that is None."""
-        estimator, unseeded = copy.deepcopy((self.estimator, self.unseeded))
-        for owner, seed in zip(unseeded, seeds, strict=True):
-            owner.set_params(random_state=seed)
-        return estimator
 
 
 @lru_cache(maxsize=MAX_KEPT)
@@ -687,8 +667,10 @@ class EstimatorCodec(Codec[FittedEstimator]):
 def is_foreign(estimator: object) -> bool:
     """Return whether an estimator, or one inside it, is from another package, or draws globally."""
     parts = [estimator, *estimator.get_params(deep=True).values()] if hasattr(estimator, "get_params") else []
-    classes = (type(part) for part in parts if hasattr(part, "get_params"))
-    return not all(is_own(kind.__module__) for kind in classes) or any(map(draws_globally, parts))
+    if not all(is_own(type(part).__module__) for part in parts if hasattr(part, "get_params")):
+        return True
+    words = (str(find_word(part)) for part in parts if callable(part))
+    return any(word.partition(":")[2] in RANDOM_SCORES for word in words)
 
 
 @contextmanager
