@@ -29,7 +29,7 @@ from numpy.typing import ArrayLike
 from ckcv_ray.claims.certify import expect_claims
 from ckcv_ray.claims.quantity import Claim, HeldOutPredictions
 from ckcv_ray.core.draws import TRIED
-from ckcv_ray.core.measures import Outputs
+from ckcv_ray.core.measures import CLIPPED, Outputs
 from ckcv_ray.core.process import one_thread
 from ckcv_ray.core.resampling.base import Resampling, Splits
 from ckcv_ray.core.resampling.drawn import Subsampling
@@ -503,7 +503,7 @@ def look(study: Study, problem: Problem, seconds: float, rows: int | None, stop:
         units = np.searchsorted(np.bincount(task.row_units)[order].cumsum(), rows) + 1
         task = task.without(task.units.rows(np.sort(order[max(units, MIN_ROWS) :])))
     task = task.restored()
-    measures = (problem.score, BY_CLASS) if task.classes else (problem.score,)
+    measures = ("zero_one", BY_CLASS) if task.classes else (f"{CLIPPED}{problem.clip!r}",)
     seed, balance = study.seed % (MAX_SEED_OF_SCORES + 1), study.balance
     procedure = Procedure(
         study.learner, resampling=TRIED_SPLITS, measure=measures, seed=seed, balance=balance

@@ -245,11 +245,6 @@ class Problem:
         return criterion.clip if isinstance(criterion, MeanClippedError) else None
 
     @property
-    def score(self) -> str:
-        """Name of the score that is the mean of the losses of rows, in a study with a certification."""
-        return "zero_one" if self.clip is None else f"{measures.CLIPPED}{self.clip!r}"
-
-    @property
     def has_losses(self) -> bool:
         """Whether a model's total is not a count of rows: with groups, or numbers and a certification."""
         return self.clip is not None or not self.task.units.independent
@@ -687,8 +682,8 @@ def divide(study: AnyStudy, task: Task) -> tuple[Index | None, Task]:
         if rows.all() or not rows.any():
             met = "every row" if rows.any() else "no row"
             raise InputError(
-                f"holdout_where={where} is met by {met} of {task.n:,}: name a value that {where.column!r} has "
-                "in some of them"
+                f"holdout_where={where} is met by {met} of {task.n:,}: name a value that {where.column!r} "
+                "has in some of them"
             )
         both = np.intersect1d(task.row_units[rows], task.row_units[~rows])
         if len(both):

@@ -475,12 +475,6 @@ class Procedure(BaseStudy):
                     f"{drawn}: leave one of them out"
                 )
             object.__setattr__(self, "resampling", replace(drawn, column=self.time, gap=self.gap or 0))
-        self._check_selection()
-        if self.interval:
-            self._check_interval()
-
-    def _check_selection(self) -> None:
-        """Fill in what is selected by what, and raise InputError unless that suits the resampling."""
         names, nested = self.measure_names, self.resampling.inner is not None
         if len(set(names)) < len(names):
             raise InputError(f"measure={','.join(names)} names one twice: leave it out")
@@ -494,6 +488,8 @@ class Procedure(BaseStudy):
                 raise InputError(f"{name}={value} requires a resampling that {does}")
         object.__setattr__(self, "select_by", self.select_by or (names[0] if nested else None))
         object.__setattr__(self, "choose", self.choose or self.refit)
+        if self.interval:
+            self._check_interval()
 
     def _check_interval(self) -> None:
         interval, scores = INTERVALS[self.interval], self.measure_names
@@ -636,7 +632,16 @@ def _assemble(
     labels = tuple(
         each.rpartition(":")[2] if isinstance(each, str) else type(each).__name__ for each in named
     )
-    asked = _flatten(asked, labels)
+    flat: dict[str, Any] = {}  # options of one learner in a mapping named after it become such as "svm.C"
+    for name, value in asked.items():
+        if isinstance(value, Mapping) and name != ANY and (name in labels or name in LEARNERS):
+            inner = {f"{name}.{str(option).replace('-', '_')}": v for option, v in value.items()}
+            if twice := inner.keys() & asked.keys():
+                raise InputError(f"{min(twice)} is given twice: leave one of them out")
+            flat |= inner
+        else:
+            flat[name] = value
+    asked = flat
     learners = _choose_learners(named, labels, asked, earlier[SEVERAL].by_label if earlier else {})
     others = [_choose_part(slot, asked, earlier) for slot in slots if slot != SEVERAL]
     parts = [*learners, *others]
@@ -773,20 +778,6 @@ def name_choices(parts: Mapping[str, Named]) -> dict[str, str]:
     assert isinstance(learner, Learner)
     of_size = get_values(learner).get("most_rows") is not None
     return names | {SEVERAL: ALL if of_size else ",".join(learner.by_label)}
-
-
-def _flatten(asked: Mapping[str, Any], labels: Sequence[Any]) -> dict[str, Any]:
-    """Return the options, those of one learner in a mapping named after it as options such as "svm.C"."""
-    flat: dict[str, Any] = {}
-    for name, value in asked.items():
-        if isinstance(value, Mapping) and name != ANY and (name in labels or name in LEARNERS):
-            inner = {f"{name}.{str(option).replace('-', '_')}": v for option, v in value.items()}
-            if twice := inner.keys() & asked.keys():
-                raise InputError(f"{min(twice)} is given twice: leave one of them out")
-            flat |= inner
-        else:
-            flat[name] = value
-    return flat
 
 
 def _share_values(earlier: Any, part: Any) -> dict[str, Any]:

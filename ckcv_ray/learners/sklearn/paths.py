@@ -39,13 +39,13 @@ from ckcv_ray.learners.sklearn.spec import (
 )
 from ckcv_ray.learners.sklearn.store import (
     SAMPLE_WEIGHT,
+    Booster,
     EstimatorCodec,
     FittedEstimator,
     Template,
     is_foreign,
     last_step,
     make_template,
-    wrap,
 )
 from ckcv_ray.tables.task import Task
 from ckcv_ray.validation import Classes, Index, Rows, integer
@@ -297,7 +297,9 @@ class SplitFits:
             owner.set_params(random_state=seed)
         if (weights := self.learner.class_weights(self.task, self.y)) is not None:
             last_step(fresh).set_params(class_weight=weights)
-        estimator: Any = wrap(fresh)
+        estimator: Any = Booster(fresh) if find_library(fresh) else fresh
+        if hasattr(fresh, "steps") and find_library(last := fresh.steps[-1][1]):
+            fresh.steps[-1] = (fresh.steps[-1][0], Booster(last))
         if template.head is None:
             return Fit(estimator, self._fit_rows(estimator, X[train]))
         if template.head not in self._heads:

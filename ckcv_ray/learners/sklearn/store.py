@@ -23,7 +23,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from types import FunctionType
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
@@ -165,25 +165,6 @@ def unpack(content: bytes, classes: Sequence[str] | None = None) -> Estimator:
         if _finds_neighbours(part):
             part._tree = _build_search_tree(vars(part))
     return estimator
-
-
-def read_values(content: bytes) -> tuple[object, dict[str, object]]:
-    """Return what the bytes of an estimator hold, for comparison with others: a schema, and arrays by file.
-
-    A class is represented by its name: nothing is imported.
-    """
-    with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        schema = json.loads(
-            archive.read(SCHEMA_FILE),  # a node's number, which is text, becomes a number
-            object_hook=lambda node: (
-                {**node, "content": json.loads(node["content"])} if node.get("is_json") else node
-            ),
-        )
-        files = {name: archive.read(name) for name in archive.namelist() if name != SCHEMA_FILE}
-    return schema, {
-        name: np.load(io.BytesIO(file), allow_pickle=False) if name.endswith(".npy") else file
-        for name, file in files.items()
-    }
 
 
 def last_step(estimator: object) -> Any:
@@ -489,18 +470,6 @@ class Booster:
         return any(given.get(name) is not None for name in LIBRARIES[self.library].stop)
 
 
-Whole = TypeVar("Whole")
-
-
-def wrap(estimator: Whole) -> Whole | Booster:
-    """Return an estimator, or a pipeline, whose last step is a ``Booster`` if it is from a library."""
-    if find_library(estimator):
-        return Booster(estimator)
-    if hasattr(estimator, "steps") and find_library(last := estimator.steps[-1][1]):
-        estimator.steps[-1] = (estimator.steps[-1][0], Booster(last))
-    return estimator
-
-
 MAX_KEPT = 4096
 OTHER_PARAMETERS = ("memory", "transform_input", "verbose")  # each changes how a pipeline is fitted
 
@@ -660,7 +629,22 @@ class EstimatorCodec(Codec[FittedEstimator]):
         one, two = self.write(a), self.write(b)
         if one == two or not rounding:
             return bool(one == two)
-        first, second = (read_values(row.pop("estimator")) for row in (one, two))
+        held = list[tuple[object, dict[str, object]]]()
+        for row in (one, two):  # a class is represented by its name: nothing is imported
+            with zipfile.ZipFile(io.BytesIO(row.pop("estimator"))) as archive:
+                schema = json.loads(
+                    archive.read(SCHEMA_FILE),  # a node's number, which is text, becomes a number
+                    object_hook=lambda node: (
+                        {**node, "content": json.loads(node["content"])} if node.get("is_json") else node
+                    ),
+                )
+                files = {name: archive.read(name) for name in archive.namelist() if name != SCHEMA_FILE}
+            arrays = {
+                name: np.load(io.BytesIO(file), allow_pickle=False) if name.endswith(".npy") else file
+                for name, file in files.items()
+            }
+            held.append((schema, arrays))
+        first, second = held
         return one == two and agree(first, second, rounding)
 
 
