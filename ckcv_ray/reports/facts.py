@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from ckcv_ray.claims import quantity
 from ckcv_ray.claims.certificate import (
     PROVISIONAL,
-    Certificate,
     Compared,
     describe_equal_rows,
     describe_least,
@@ -69,7 +68,7 @@ from ckcv_ray.runs.scored import SCORE_DELTA, Entry, Scored, shorten_setting
 from ckcv_ray.storage.execution import Before
 from ckcv_ray.study.parts import MIN_HELD_OUT, Holdout
 from ckcv_ray.study.problem import Candidate, Problem, describe_setting
-from ckcv_ray.tables.columns import Column, ColumnKind
+from ckcv_ray.tables.columns import ColumnKind
 from ckcv_ray.tables.questions import describe_sorted
 from ckcv_ray.tables.task import Task
 from ckcv_ray.validation import ONE, Label, Values, quote
@@ -126,6 +125,10 @@ REFERENCE = (
     "4, 2010."
 )
 SCORES_CHECKED = "It recomputes every figure from the log; with --rerun it runs the whole study again."
+FIGURE_IS = (
+    "A figure is the mean over splits, an estimate of what a model fitted on as many rows scores on new rows "
+    "of the same source."
+)
 ESTIMATE_IS = "As an estimate, with its name and its splits. It is not a bound, and nothing is proven by it."
 NO_MEAN = "No: a fit failed, or the score is not defined on a split, so there is no mean."
 INCOMPLETE = (
@@ -220,8 +223,18 @@ def tell_data(result: Result, repeats: int, most: int) -> Section:
         target = f"{pluralize(len(shares), 'class', 'classes')}: {list_first(shares)}"
     tables = list[FactTable]()
     if most == PAGE:
-        columns = task.schema.columns[:MAX_DESCRIBED]
-        described = [_describe_column(task.X[:, i], column) for i, column in enumerate(columns)]
+        columns, described = task.schema.columns[:MAX_DESCRIBED], list[tuple[str, ...]]()
+        for i, column in enumerate(columns):
+            known, typical = task.X[~np.isnan(task.X[:, i]), i], ""
+            if len(known) and column.kind is ColumnKind.CATEGORY:
+                counts = np.bincount(known.astype(np.intp))
+                best = int(np.argmax(counts))
+                typical = f"{column.levels[best]} ({format_percent(counts[best] / len(known))})"
+            elif len(known):
+                typical = _describe_typical(known, column.kind is ColumnKind.DATE)
+            gaps = task.n - len(known) or None
+            cells = gaps, gaps and gaps / task.n, len(np.unique(known)), typical
+            described.append(format_row(column.name, str(column.kind), *cells))
         heads = ("column", "kind", "gaps", "share", "values", "typical")
         more = f"Columns: the first {len(columns)} of {len(task.schema.columns):,}"
         title = more if len(columns) < len(task.schema.columns) else "Columns"
@@ -262,21 +275,6 @@ def _tell_table(result: Result, task: Task, target: str, repeats: int) -> Iterat
         yield Fact("weights in fits", f"by {task.weighting.column}", DETAILS)
 
 
-def _describe_column(x: Values, column: Column) -> tuple[str, ...]:
-    """Return name, kind, gaps and their share, number of distinct values, and what is typical."""
-    known, typical = x[~np.isnan(x)], ""
-    gaps = len(x) - len(known) or None
-    if len(known) and column.kind is ColumnKind.CATEGORY:
-        counts = np.bincount(known.astype(np.intp))
-        best = int(np.argmax(counts))
-        typical = f"{column.levels[best]} ({format_percent(counts[best] / len(known))})"
-    elif len(known):
-        typical = _describe_typical(known, column.kind is ColumnKind.DATE)
-    return format_row(
-        column.name, str(column.kind), gaps, gaps and gaps / len(x), len(np.unique(known)), typical
-    )
-
-
 def _describe_typical(known: Values, dates: bool = False) -> str:
     quartiles = np.quantile(known, (0.25, 0.5, 0.75))
     said = [f"{number:.4g}" for number in quartiles]
@@ -314,13 +312,6 @@ def tell_failures(failures: Sequence[Failure], problem: Problem) -> list[Section
         for traceback, paths in groups.items()
     ]
     return [Section("failures", "Failures", (), tables)] if tables else []
-
-
-def tell_origin(result: Result, digests: Mapping[str, str]) -> list[Section]:
-    """Tell on what a result was computed, and the SHA-256 of what it is made from."""
-    environment = flatten({"package": result.execution["package"]} | result.execution["environment"])
-    files = [Fact(f"SHA-256.{name}", digest) for name, digest in digests.items()]
-    return [Section("environment", "Environment", environment), Section("files", "How to verify it", files)]
 
 
 def drop_empty(
@@ -439,14 +430,39 @@ def facts(
         manifest: SHA-256 of the manifest of its folder, by the manifest's name.
         most: the largest level told; what takes long and lies above it is left out.
     """
-    if not isinstance(result, Certified):
-        return [*_tell_scores(cast(Scored, result), judged, most), *tell_origin(result, manifest)]
+    environment = flatten({"package": result.execution["package"]} | result.execution["environment"])
+    digests = {**manifest}
+    if isinstance(result, Certified):
+        told, digests = _tell_certified(result, judged, most), result.certificate.digests | digests
+    else:
+        told = _tell_scores(cast(Scored, result), judged, most)
+    files = [Fact(f"SHA-256.{name}", digest) for name, digest in digests.items()]
+    told.append(Section("environment", "Environment", environment))
+    return [*told, Section("files", "How to verify it", files)]
+
+
+# The first screen of what is certified
+
+
+def _tell_certified(result: Certified, judged: Judged | None, most: int) -> list[Section]:
     found = calibrate(result) if judged is None else judged.calibration
     c, given = result.certificate, result.study.options()
     given["k"] = given["k"] or f"3:{result.task.n_units} (all)"
     options = {f"--{name.replace('_', '-')}": value for name, value in given.items()}
     means = f"Appendix: {result.task.target.word('L_MS and L_EE', 'means over splits')}"
     not_covered = [Fact("not covered", text) for text in (*c.not_covered, REPEATED)]
+    told = {PROVISIONAL, describe_weights(result.problem), *c.list_cautions()}
+    told |= {claim.statement for claim in c.claims}
+    claims = [
+        *(Fact("proven", one.statement, DETAILS, one.bound, *_find_basis(one)) for one in c.claims),
+        *(Fact("remark", text, DETAILS) for text in c.statements[1:] if text not in told),
+        *(Fact("assumption", text) for text in c.assumptions),
+    ]
+    one, members = "one model at the winner's setting, fitted on all rows", result.models.best.members
+    each = f"{pluralize(len(members), 'model')}, each fitted on the rows of its split"
+    models = [Fact("F*", f"{each} but those that estimate; k = {result.k}")]
+    models += [Fact("refit", f"{one} that were not held out")] * (result.models.refit is not None)
+    models += [Fact("full", f"{one}; nothing is proven for it alone")] * (result.models.full is not None)
     return [
         tell_verdict(result),
         Section("subject", "What is it about?", _tell_subject(result, found)),
@@ -454,32 +470,45 @@ def facts(
         Section("check", "How do I check it?", [Fact(f"ckcv verify {FOLDER}", CHECKED)]),
         Section("next", "What do I do next?", _tell_next(result)),
         _tell_performance(result, judged, found, most),
-        Section("claims", "Claims and assumptions", _tell_claims(result)),
+        Section("claims", "Claims and assumptions", claims),
         tell_data(result, c.repeats, most),
         Section("method", "Method", _tell_method(result)),
         Section("search", "Search", _tell_search(result)),
         Section("means", means, _tell_means(result)),
-        Section("models", "Models", _tell_models(result)),
+        Section("models", "Models", models),
         Section("cost", "Time spent", tell_cost(result)),
         Section("study", "Options", flatten(options)),
-        *tell_origin(result, {**c.digests, **manifest}),
     ]
-
-
-# The first screen of what is certified
 
 
 def tell_verdict(result: Certified) -> Section:
     """Tell what of a result may be quoted, as ``tell_quote`` does, and which folders were not read."""
-    c, scope = result.certificate, result.problem.certification.scope
-    question, known = result.problem.all_rows.units.question, (*find_quoted(result), list_cautions(result))
-    told = tell_quote(c, result.task, *known, result.decisions, question, scope)
+    c, all_rows, scope = result.certificate, result.problem.all_rows, result.problem.certification.scope
+    known = *find_quoted(result), list_cautions(result), result.decisions
+    told = tell_quote(c, result.task, *known, all_rows.units.question, scope)
     kicker = "Provisional: evaluations failed; the bound is proven nevertheless"
-    failed = Fact("failed", describe_failed(result), FIRST)
-    unread = Fact("unread", _describe_passed_over(result), FIRST)
-    notes = [Fact("note", text, DETAILS) for text in _list_notes(result)]
-    every = [*told.facts, failed, unread, *notes]
-    return replace(told, title=kicker if c.provisional else told.title, facts=every)
+    shown = [*told.facts, Fact("failed", describe_failed(result), FIRST)]
+    before: Before | None = result.execution.get("before")
+    if before is not None:
+        folders = list[str]()
+        for name, why in before["passed_over"].items():
+            need = why.rpartition(" not here: ")[2].rpartition(" trust it, ")[2]
+            folders.append(f"{quote(name)} ({cut(plain(need), LONGEST_REASON)})")
+        unread = cut_list(folders, "more", MAX_RUNS)
+        unread += [f"{pluralize(before['older'], 'older run')}"] if before["older"] else []
+        unknown = "it is not known whether these rows were judged there"
+        shown.append(Fact("unread", f"{', '.join(unread)}: {unknown}" if unread else "", FIRST))
+    if not_converged := result.execution["not_converged"]:
+        advice = result.problem.learner.trainer.convergence_advice
+        shown.append(Fact("note", f"{not_converged:,} fits did not converge: {advice}", DETAILS))
+    every, learned = all_rows.n_units, result.task.n_units
+    if 2 * (every - learned) > every + 1:  # half of an odd number is rounded
+        many = (
+            f"{every - learned} of {every} {all_rows.unit}s certify and {learned} are learned from: the more "
+            "certify, the tighter the bound, but the fewer are learned from, the more the model errs"
+        )
+        shown.append(Fact("note", many, DETAILS))
+    return replace(told, title=kicker if c.provisional else told.title, facts=shown)
 
 
 def tell_quote(
@@ -573,30 +602,6 @@ def _list_earlier(result: Certified) -> Iterator[str]:
             )
 
 
-def _describe_passed_over(result: Certified) -> str:
-    before: Before | None = result.execution.get("before")
-    if before is None:
-        return ""
-    passed = before["passed_over"].items()
-    needs = ((name, why.rpartition(" not here: ")[2].rpartition(" trust it, ")[2]) for name, why in passed)
-    folders = [f"{quote(name)} ({cut(plain(need), LONGEST_REASON)})" for name, need in needs]
-    listed = cut_list(folders, "more", MAX_RUNS)
-    listed += [f"{pluralize(before['older'], 'older run')}"] if before["older"] else []
-    return f"{', '.join(listed)}: it is not known whether these rows were judged there" if listed else ""
-
-
-def _list_notes(result: Certified) -> Iterator[str]:
-    execution, all_rows = result.execution, result.problem.all_rows
-    if not_converged := execution["not_converged"]:
-        yield f"{not_converged:,} fits did not converge: {result.problem.learner.trainer.convergence_advice}"
-    every, learned = all_rows.n_units, result.task.n_units
-    if 2 * (every - learned) > every + 1:  # half of an odd number is rounded
-        yield (
-            f"{every - learned} of {every} {all_rows.unit}s certify and {learned} are learned from: the more "
-            "certify, the tighter the bound, but the fewer are learned from, the more the model errs"
-        )
-
-
 def _tell_next(result: Certified) -> Iterator[Fact]:
     quoted, nothing = find_quoted(result)
     advice = [*_advise(result)] or (["more of them, better columns, or other learners"] if nothing else [])
@@ -667,26 +672,67 @@ def _advise(result: Certified) -> Iterator[str]:
 
 
 def _tell_subject(result: Certified, found: Calibration | None) -> Iterator[Fact]:
-    c, problem, counts = result.certificate, result.problem, tabulate_claimed(result)
+    c, first, required = result.certificate, result.certificate.first, result.problem.required
     quoted, nothing = find_quoted(result)
-    required, basis = problem.required, _find_basis(c.first)
-    lack = "" if required is None else c.explain_lack_of_cut_off(required)
-    others = "" if quoted is not None and nothing else list_other_claims(c)
-    compared = [claim.comparison for claim in c.claims if claim.quantity.reference]
+    basis, lack = _find_basis(first), "" if required is None else c.explain_lack_of_cut_off(required)
     yield Fact("", describe_subject(result))
-    yield Fact("required", "" if lack == c.first.statement else lack, FIRST)
+    yield Fact("required", "" if lack == first.statement else lack, FIRST)
     yield Fact("measured", _describe_measured(result), FIRST, measure_error(result), *basis)
     yield from tell_comparison(c, result.task)
+    others = "" if quoted is not None and nothing else list_other_claims(c)
     yield Fact("proven", others, FIRST, None, *basis)
-    of_classes = None if counts is None else counts.tolist()
-    yield Fact("by class", _describe_classes(result), FIRST, of_classes, *basis)
+    if (counts := tabulate_claimed(result)) is not None:
+        # rows that the first claim counts: if it is about the error, they add up to what is measured
+        rows, said = counts.sum(axis=1), list[str]()
+        wrong = rows - counts.diagonal()
+        worst = sorted(range(len(rows)), key=lambda number: -wrong[number] / max(1, rows[number]))
+        for i in worst[:WORST]:
+            share = f" ({format_percent(wrong[i] / rows[i])})" if rows[i] else ""
+            label = cut(repr(result.task.classes[i]), LONGEST_LABEL)
+            said.append(f"{label} {wrong[i]:,} of {rows[i]:,}{share}")
+        more = f", {len(worst) - WORST} more classes" if len(worst) > WORST else ""
+        every = first.label is None and first.rows not in (None, rows.sum())
+        of_all = f", of all {rows.sum():,} rows" if every else ""
+        chosen = any(claim.cut_off is not None for claim in c.claims)
+        own = OWN_CUT_OFF if first.cut_off is None and chosen else ""
+        by_class = f"{', '.join(said)} wrong{more}{of_all}{own}"
+        yield Fact("by class", by_class, FIRST, counts.tolist(), *basis)
     yield Fact("calibration", found.verdict if found is not None and found.n_outside else "", FIRST)
-    yield Fact("answered", _describe_answered(c), FIRST)
-    yield Fact("compared", "; ".join(compared), FIRST)
+    yield from _tell_further(result)
+
+
+def _tell_further(result: Certified) -> Iterator[Fact]:
+    """Tell what the other claims of the rule come to, and which model was chosen among which."""
+    c, task, candidates = result.certificate, result.task, len(result.candidates)
+    answered = [claim for claim in c.claims if claim.quantity.answers]
+    if answered:
+        error, share = sorted(answered, key=lambda claim: not claim.quantity.at_most)
+        said = "" if error is c.first else error.statement
+        if error.least_confidence is not None:
+            said = (
+                f"{share.limit} of new rows or more, with {error.says} of them wrong; measured: "
+                f"{error.rows:,} of {share.rows:,} held-out rows, {error.errors:,} of them wrong"
+            )
+        yield Fact("answered", said, FIRST)
+    yield Fact("compared", "; ".join(one.comparison for one in c.claims if one.quantity.reference), FIRST)
     yield Fact("subgroups", describe_worst(c), FIRST)
-    yield Fact("model", _describe_model(result), FIRST)
-    yield Fact("search", _name_search(result), DETAILS if c.search is None else FIRST, c.search)
-    yield Fact("weights", describe_weights(problem), FIRST)
+    held = f", {c.n_held:,} held out" if c.n_held else ""
+    groups = task.units.word("", f" in {result.problem.all_rows.n_units:,} groups")
+    several = f", {len(c.labels)} classes" if len(c.labels) > 2 else ""
+    kind = task.target.word(several, ", numbers")  # if there are two, both are named by class
+    chosen, features = Candidate(result.setting, result.k), pluralize(len(task.features), "column")
+    yield Fact("model", f"{chosen}; {c.n_rows:,} rows{groups}{held}, {features}{kind}", FIRST)
+    if (search := c.search) is None:
+        yield Fact("search", f"race: the best of {candidates:,} candidates", DETAILS)
+    else:
+        left, least = search["not_excluded"], search["least"]
+        outcome = f"the best of {candidates:,} candidates; all others are excluded, or failed"
+        if least is not None:
+            could = describe_least(least, result.problem.clip)
+            outcome = f"{left:,} of {candidates:,} candidates were not excluded; the best could still have "
+            outcome += f"an L_MS of {could}"
+        yield Fact("search", f"budget, effort {search['effort']:,}: {outcome}", FIRST, search)
+    yield Fact("weights", describe_weights(result.problem), FIRST)
 
 
 def _describe_measured(result: Certified) -> str:
@@ -747,40 +793,6 @@ def list_other_claims(c: Compared) -> str:
     return "; ".join(cut_list(shown, "more: --details", max(1, int(np.sum(ends <= LONGEST_CLAIMS)))))
 
 
-def _describe_answered(c: Certificate) -> str:
-    answered = [claim for claim in c.claims if claim.quantity.answers]
-    if not answered:
-        return ""
-    error, share = sorted(answered, key=lambda claim: not claim.quantity.at_most)
-    if error.least_confidence is None:
-        return "" if error is c.first else error.statement
-    return (
-        f"{share.limit} of new rows or more, with {error.says} of them wrong; measured: "
-        f"{error.rows:,} of {share.rows:,} held-out rows, {error.errors:,} of them wrong"
-    )
-
-
-def _describe_classes(result: Certified) -> str:
-    """Return how many rows of each class the rule of the first claim gets wrong, the worst first.
-
-    These are rows that this claim counts: if it is about the error, they add up to what is measured.
-    """
-    if (counts := tabulate_claimed(result)) is None:
-        return ""
-    first, rows = result.certificate.first, counts.sum(axis=1)
-    wrong, said = rows - counts.diagonal(), list[str]()
-    worst = sorted(range(len(rows)), key=lambda number: -wrong[number] / max(1, rows[number]))
-    for i in worst[:WORST]:
-        share = f" ({format_percent(wrong[i] / rows[i])})" if rows[i] else ""
-        label = cut(repr(result.task.classes[i]), LONGEST_LABEL)
-        said.append(f"{label} {wrong[i]:,} of {rows[i]:,}{share}")
-    more = f", {len(worst) - WORST} more classes" if len(worst) > WORST else ""
-    every = first.label is None and first.rows not in (None, rows.sum())
-    chosen = any(claim.cut_off is not None for claim in result.certificate.claims)
-    own = OWN_CUT_OFF if first.cut_off is None and chosen else ""
-    return f"{', '.join(said)} wrong{more}{f', of all {rows.sum():,} rows' if every else ''}{own}"
-
-
 def describe_worst(c: Compared) -> str:
     """Return what is proven of the worst subgroup; "" without any."""
     claimed = [claim for claim in c.subgroups or () if claim.label is None]
@@ -796,29 +808,6 @@ def describe_worst(c: Compared) -> str:
     if worst.quantity.is_mean:
         said, counted = f"off by {worst.says} on average", f"{worst.rate} measured on {worst.rows:,} rows"
     return f"{said} in the worst of {len(known)} ({worst.subgroup}: {counted}){small}{own}"
-
-
-def _describe_model(result: Certified) -> str:
-    c = result.certificate
-    held = f", {c.n_held:,} held out" if c.n_held else ""
-    groups = result.task.units.word("", f" in {result.problem.all_rows.n_units:,} groups")
-    several = f", {len(c.labels)} classes" if len(c.labels) > 2 else ""
-    kind = result.task.target.word(several, ", numbers")  # if there are two, both are named by class
-    chosen, features = Candidate(result.setting, result.k), pluralize(len(result.task.features), "column")
-    return f"{chosen}; {c.n_rows:,} rows{groups}{held}, {features}{kind}"
-
-
-def _name_search(result: Certified) -> str:
-    search, candidates = result.certificate.search, len(result.candidates)
-    if search is None:
-        return f"race: the best of {candidates:,} candidates"
-    left, least, numbers = search["not_excluded"], search["least"], result.certificate.numbers
-    budget = f"budget, effort {search['effort']:,}"
-    if least is None:
-        return f"{budget}: the best of {candidates:,} candidates; all others are excluded, or failed"
-    could = describe_least(least, None if numbers is None else numbers["clip"])
-    open_ones = f"{left:,} of {candidates:,} candidates were not excluded"
-    return f"{budget}: {open_ones}; the best could still have an L_MS of {could}"
 
 
 # Further sections
@@ -887,16 +876,6 @@ def _tabulate_subgroups(result: Certified) -> FactTable:
         f"What is proven holds for all of them together, with probability {format_level(c.delta)}{own}."
     )
     return FactTable("Subgroups", ("subgroup", "figure", "rows", "measured", "proven"), rows, note, DETAILS)
-
-
-def _tell_claims(result: Certified) -> Iterator[Fact]:
-    c = result.certificate
-    for claim in c.claims:
-        yield Fact("proven", claim.statement, DETAILS, claim.bound, *_find_basis(claim))
-    told = {PROVISIONAL, describe_weights(result.problem), *c.list_cautions()}
-    told |= {claim.statement for claim in c.claims}
-    yield from (Fact("remark", text, DETAILS) for text in c.statements[1:] if text not in told)
-    yield from (Fact("assumption", text) for text in c.assumptions)
 
 
 def _tell_method(result: Certified) -> Iterator[Fact]:
@@ -1000,16 +979,6 @@ def _tell_means(result: Certified) -> Iterator[Fact]:
     yield Fact("remark", c.statements[0], DETAILS)
 
 
-def _tell_models(result: Certified) -> Iterator[Fact]:
-    models, one = result.models, "one model at the winner's setting, fitted on all rows"
-    members = f"{pluralize(len(models.best.members), 'model')}, each fitted on the rows of its split"
-    yield Fact("F*", f"{members} but those that estimate; k = {result.k}")
-    if models.refit is not None:
-        yield Fact("refit", f"{one} that were not held out")
-    if models.full is not None:
-        yield Fact("full", f"{one}; nothing is proven for it alone")
-
-
 # Scores
 
 
@@ -1021,6 +990,18 @@ def _tell_scores(result: Scored, judged: Judged | None, most: int) -> list[Secti
     divided = f"{named}: {splits} of {rows}{balanced}"
     entry = scored.find_kept(result) or scored.rank_entries(result, result.scores[0])[0][0]
     not_covered = [text for text in NOT_COVERED if several or text != NOT_COVERED[2]]
+    certify = "It makes a study with a certificate, for a number that may be quoted as a bound."
+    advice = Fact("ckcv run … --out NEW_FOLDER", certify)
+    if scored.find_kept(result) is not None:
+        does = f"It predicts new rows with the model fitted on all rows ({entry.name})."
+        advice = Fact(f"ckcv predict {FOLDER} NEW.csv", does)
+    elif not result.task.classes:
+        fits = "It fits the best line on all rows, to predict new ones."
+        advice = Fact("ckcv evaluate … --refit best", fits)
+    chosen = f"Settings were selected inside the training rows of each split, by {study.select_by}."
+    if result.computed.chosen is None:
+        chosen = "No setting was selected: every line of the tables is fitted as it is named."
+    method = [Fact("selection", chosen), Fact("figures", FIGURE_IS), Fact("reference", REFERENCE)]
     return [
         Section("scores", "Scores", [Fact("splits", divided, FIRST, result.computed.n_splits)]),
         *(_tell_score(result, score) for score in result.scores),
@@ -1029,35 +1010,22 @@ def _tell_scores(result: Scored, judged: Judged | None, most: int) -> list[Secti
         Section("subject", "What is it about?", _tell_subject_of_scores(result)),
         Section("voids", "What voids it?", [Fact("not covered", text) for text in not_covered]),
         Section("check", "How do I check it?", [Fact(f"ckcv verify {FOLDER}", SCORES_CHECKED)]),
-        Section("next", "What do I do next?", [_advise_on_scores(result, entry)]),
+        Section("next", "What do I do next?", [advice]),
         _tell_performance_of_scores(result, judged),
         tell_data(result, scored.count_repeats(result).rows, most),
-        Section("method", "Method", _tell_method_of_scores(result)),
+        Section("method", "Method", method),
         Section("cost", "Time spent", tell_cost(result)),
         Section("study", "Options", flatten(study.to_json())),
     ]
 
 
 def _tell_score(result: Scored, score: Score) -> Section:
-    task, better = result.task, "larger" if score.greater else "smaller"
-    of_class = f"of {task.classes[1]!r}; " if score.name in OF_SECOND and task.n_classes == 2 else ""
-    title = f"{score.name} ({of_class}{better} is better)"
-    tables = [_tabulate_score(result, score, title)]
-    if result.computed.n_splits <= FEW_SPLITS:
-        values = [[*map(format_score, result.of_splits(entry, score).tolist())] for entry in result.entries]
-        tables.append(_tabulate_splits(result, "Every split", values))
-        if score.bound and not scored.explain_no_bound(result):
-            bounds = [_format_bounds(result, entry, score) for entry in result.entries]
-            note = BOUNDS_ARE.format("at least" if score.greater else "at most")
-            tables.append(_tabulate_splits(result, "Bounds for single models", bounds, note))
-    return Section(f"score-{score.name}", title, _tell_tests(result, score), tables)
-
-
-def _tabulate_score(result: Scored, score: Score, title: str) -> FactTable:
     """Return the figures of a score; where one of many settings is chosen, best mean first."""
-    listed = scored.lists_settings(result)
-    ranks = dict(zip(result.entries, (row.places[score.name].rank for row in result.settings), strict=False))
-    entries, choose, rows = list(result.entries), result.study.choose, []
+    task, choose, entries = result.task, result.study.choose, list(result.entries)
+    better, listed = "larger" if score.greater else "smaller", scored.lists_settings(result)
+    of_class = f"of {task.classes[1]!r}; " if score.name in OF_SECOND and task.n_classes == 2 else ""
+    title, rows = f"{score.name} ({of_class}{better} is better)", list[tuple[str, ...]]()
+    ranks = dict(zip(entries, (row.places[score.name].rank for row in result.settings), strict=False))
     if choose and len(entries) > MAX_LISTED_SETTINGS:
         entries = [entry for entry, _ in scored.rank_entries(result, score)]
     for entry in entries:
@@ -1075,17 +1043,20 @@ def _tabulate_score(result: Scored, score: Score, title: str) -> FactTable:
         )
     kind = INTERVALS.get(result.study.interval)
     interval = f"{'exact' if kind is not None and kind.exact else 'approximate'} {format_level(MISS)}"
-    heads = ("learner", "rank", "mean", "sd", "se", "pooled", interval, "lacking")
-    most = MAX_LISTED_SETTINGS if choose else None
-    return FactTable(title, *drop_empty(heads, rows), level=FIRST, most=most)
-
-
-def _tabulate_splits(
-    result: Scored, title: str, values: Sequence[Sequence[str]], note: str = ""
-) -> FactTable:
-    names = scored.list_short_names(result)
-    lines = [(name, ", ".join(line)) for name, line in zip(names, values, strict=True)]
-    return FactTable(title, ("line", f"splits 0 to {result.computed.n_splits - 1}"), lines, note, folded=True)
+    heads = drop_empty(("learner", "rank", "mean", "sd", "se", "pooled", interval, "lacking"), rows)
+    tables = [FactTable(title, *heads, level=FIRST, most=MAX_LISTED_SETTINGS if choose else None)]
+    if result.computed.n_splits <= FEW_SPLITS:
+        names = scored.list_short_names(result)
+        splits = "line", f"splits 0 to {result.computed.n_splits - 1}"
+        values = [map(format_score, result.of_splits(entry, score).tolist()) for entry in result.entries]
+        lines = [(name, ", ".join(line)) for name, line in zip(names, values, strict=True)]
+        tables.append(FactTable("Every split", splits, lines, folded=True))
+        if score.bound and not scored.explain_no_bound(result):
+            bounds = [_format_bounds(result, entry, score) for entry in result.entries]
+            lines = [(name, ", ".join(line)) for name, line in zip(names, bounds, strict=True)]
+            note = BOUNDS_ARE.format("at least" if score.greater else "at most")
+            tables.append(FactTable("Bounds for single models", splits, lines, note, folded=True))
+    return Section(f"score-{score.name}", title, _tell_tests(result, score), tables)
 
 
 def _format_bounds(result: Scored, entry: Entry, score: Score) -> list[str]:
@@ -1209,34 +1180,18 @@ def _tell_subject_of_scores(result: Scored) -> Iterator[Fact]:
     yield Fact("failed", describe_failed(result), FIRST)
     yield Fact("note", resampling.note, FIRST)
     yield Fact("weights", result.task.weighting.describe(), FIRST)
-    yield Fact("intervals", _describe_interval(result), FIRST)
+    if result.study.interval:
+        interval, level = INTERVALS[result.study.interval], format_level(MISS)
+        kind, of_line = f"Approximate {level}", ". They may fail more often than that says"
+        of_line += "." if interval.choosing else ", and do for the best of several lines."
+        if interval.exact:
+            kind, of_line = level, ", and for a line that was named before its score was seen."
+        yield Fact("intervals", f"{kind} intervals: {interval.about}{of_line}", FIRST)
     yield from (Fact("scaling", f"{text}.", FIRST) for text in result.problem.scaling)
     yield Fact("model", kept, FIRST)
     yield Fact("bound", bound if any(score.bound for score in scores) else "", FIRST)
     compared = any(scored.compare_entries(result, score) for score in scores)
     yield Fact("test", TEST_IS if compared else "", FIRST)
-
-
-def _describe_interval(result: Scored) -> str:
-    if not result.study.interval:
-        return ""
-    interval, level = INTERVALS[result.study.interval], format_level(MISS)
-    if interval.exact:
-        return (
-            f"{level} intervals: {interval.about}, and for a line that was named before its score was seen."
-        )
-    best = "" if interval.choosing else ", and do for the best of several lines"
-    return f"Approximate {level} intervals: {interval.about}. They may fail more often than that says{best}."
-
-
-def _advise_on_scores(result: Scored, entry: Entry) -> Fact:
-    if scored.find_kept(result) is not None:
-        said = f"It predicts new rows with the model fitted on all rows ({entry.name})."
-        return Fact(f"ckcv predict {FOLDER} NEW.csv", said)
-    if not result.task.classes:
-        return Fact("ckcv evaluate … --refit best", "It fits the best line on all rows, to predict new ones.")
-    said = "It makes a study with a certificate, for a number that may be quoted as a bound."
-    return Fact("ckcv run … --out NEW_FOLDER", said)
 
 
 def _tell_performance_of_scores(result: Scored, judged: Judged | None) -> Section:
@@ -1248,16 +1203,3 @@ def _tell_performance_of_scores(result: Scored, judged: Judged | None) -> Sectio
     counts = tabulate_predictions(judged.y, judged.label, result.task.n_classes)
     wrong, tables = tell_classes(result.task.classes, result.problem.positive, counts, MISS)
     return Section("performance", "Performance by class", [counted, wrong], tables)
-
-
-def _tell_method_of_scores(result: Scored) -> Iterator[Fact]:
-    chosen = f"Settings were selected inside the training rows of each split, by {result.study.select_by}."
-    if result.computed.chosen is None:
-        chosen = "No setting was selected: every line of the tables is fitted as it is named."
-    yield Fact("selection", chosen)
-    yield Fact(
-        "figures",
-        "A figure is the mean over splits, an estimate of what a model fitted on as many rows scores on new "
-        "rows of the same source.",
-    )
-    yield Fact("reference", REFERENCE)

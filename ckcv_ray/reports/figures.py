@@ -49,7 +49,6 @@ from ckcv_ray.runs.result import Certified, Result, explain_no_probabilities
 from ckcv_ray.runs.scored import (
     Grid,
     Scored,
-    Validation,
     find_shown,
     list_differing,
     list_short_names,
@@ -258,24 +257,44 @@ def draw_performance(result: Result, judged: Judged | None) -> Iterator[Picture]
         yield from (draw(result, judged) for draw in (of_classes if result.task.classes else [_draw_numbers]))
 
 
-def draw_search(result: Certified) -> list[Picture]:
-    """Return the figures of all candidates and of all k."""
-    return [_draw_landscape(result), _draw_folds(result)]
-
-
 def draw_scores(result: Scored, score: Score) -> Iterator[Picture]:
     """Yield the scores of single splits, and for each learner a heat map or a validation curve."""
     splits = "inner splits" if result.computed.chosen is not None else "splits"
     if result.computed.n_splits > 1:
         yield _draw_strips(result, score)
     for found in list_validations(result.settings, score):
-        if found.heat is not None:
-            yield _draw_heat(found, found.heat, score, splits)
-        else:
-            yield _draw_curve(found, score, splits)
+        if (grid := found.heat) is not None:
+            y, x = np.nonzero(grid.best >= 0)
+            shown = found.means[grid.best[y, x]]
+            tiles = Tiles(x, y, np.full(len(x), FULL_SIDE), shown, f"mean {score.name}")
+            over = f"Mean over {splits} at each pair of values{JOINED * grid.joined}"
+            caption = f"{over}; the star marks the best: {found.best}."
+            title = f"{score.name} of {found.learner} over {' and '.join(grid.names)}"
+            texts = [f"{mean:.4f}" for mean in found.means.tolist()]
+            yield _draw_grid(title, caption, grid, int(np.argmin(score.loss * found.means)), [tiles], texts)
+            continue
+        of_value, mean, deviation = found.curve
+        bars = np.column_stack([mean - deviation, mean + deviation, of_value * np.nan])
+        parts = [
+            Mark(np.repeat(of_value, 3), bars.ravel(), BLUE, width=0.8),
+            Mark(of_value, mean, BLUE, width=LINE, shape="o", size=4.5),
+        ]
+        caption = (
+            f"Mean over {splits} at each value of {found.parameter}{JOINED * found.joined}, and a standard "
+            f"deviation around it; {found.best}."
+        )
+        # whether values are more evenly spaced in ratios
+        log = bool(of_value[0] > 0 and np.median(of_value) < (of_value[0] + of_value[-1]) / 4)
+        chart = Chart(Scale(shorten_name(found.parameter), log=log), Scale(score.name), parts, 195)
+        rows = [
+            (f"{value:g}", *(f"{number:.4f}" for number in rest)) for value, *rest in found.curve.T.tolist()
+        ]
+        title, heads = f"Validation curve of {found.learner}", (found.parameter, "mean", "sd")
+        yield Picture(title, caption, chart, heads, rows)
 
 
-def _draw_landscape(result: Certified) -> Picture:
+def draw_landscape(result: Certified) -> Picture:
+    """Return the figure of all candidates at the winner's k."""
     problem, n_splits = result.problem, result.certificate.n_splits
     number, _ = problem.find_learner(result.setting)
     rows = [
@@ -330,7 +349,8 @@ def _draw_grid(
     return Picture(title, caption, Chart(across, up, [*parts, star]), (corner, *first), rows)
 
 
-def _draw_folds(result: Certified) -> Picture:
+def draw_folds(result: Certified) -> Picture:
+    """Return the figure of all k."""
     spans, unit = per_k(result.candidates, result.problem), f"{result.task.unit}s"
     best = next(span for span in spans if span["state"] == "winner")
     bounded = [span for span in spans if span["l_ms"] is None]
@@ -397,34 +417,6 @@ def _draw_strips(result: Scored, score: Score) -> Picture:
     heads = ("line", "splits", "least", "lower quartile", "median", "upper quartile", "largest")
     chart = Chart(Scale(f"{score.name} of one split"), scale, parts, height)
     return Picture("Single splits", caption, chart, heads, rows)
-
-
-def _draw_curve(found: Validation, score: Score, splits: str) -> Picture:
-    x, mean, deviation = found.curve
-    bars = np.column_stack([mean - deviation, mean + deviation, x * np.nan])
-    parts = [
-        Mark(np.repeat(x, 3), bars.ravel(), BLUE, width=0.8),
-        Mark(x, mean, BLUE, width=LINE, shape="o", size=4.5),
-    ]
-    caption = (
-        f"Mean over {splits} at each value of {found.parameter}{JOINED * found.joined}, and a standard "
-        f"deviation around it; {found.best}."
-    )
-    log = bool(x[0] > 0 and np.median(x) < (x[0] + x[-1]) / 4)  # more evenly spaced in ratios
-    chart = Chart(Scale(shorten_name(found.parameter), log=log), Scale(score.name), parts, 195)
-    rows = [(f"{value:g}", *(f"{number:.4f}" for number in rest)) for value, *rest in found.curve.T.tolist()]
-    title, heads = f"Validation curve of {found.learner}", (found.parameter, "mean", "sd")
-    return Picture(title, caption, chart, heads, rows)
-
-
-def _draw_heat(found: Validation, grid: Grid, score: Score, splits: str) -> Picture:
-    y, x = np.nonzero(grid.best >= 0)
-    tiles = Tiles(x, y, np.full(len(x), FULL_SIDE), found.means[grid.best[y, x]], f"mean {score.name}")
-    over = f"Mean over {splits} at each pair of values{JOINED * grid.joined}"
-    caption = f"{over}; the star marks the best: {found.best}."
-    title = f"{score.name} of {found.learner} over {' and '.join(grid.names)}"
-    texts, best = [f"{mean:.4f}" for mean in found.means.tolist()], int(np.argmin(score.loss * found.means))
-    return _draw_grid(title, caption, grid, best, [tiles], texts)
 
 
 def _line(
@@ -645,7 +637,7 @@ class Plots(NamedTuple):
 
     def surface(self, axes: "Axes | None" = None) -> "Axes":
         """Draw L_MS, or its lower bound, for the winner's learner at its k, over its hyperparameters."""
-        return _plot(axes, _draw_landscape(self.result))
+        return _plot(axes, draw_landscape(self.result))
 
     def roc(self, axes: "Axes | None" = None) -> "Axes":
         """Draw the ROC curves of the models on the rows that the first claim counts, and where they work."""

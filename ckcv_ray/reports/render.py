@@ -33,7 +33,7 @@ from ckcv_ray.reports.facts import (
     facts,
     tell_failures,
 )
-from ckcv_ray.reports.figures import draw_performance, draw_scores, draw_search
+from ckcv_ray.reports.figures import draw_folds, draw_landscape, draw_performance, draw_scores
 from ckcv_ray.runs.finished import load, replay
 from ckcv_ray.runs.judged import NOT_CLAIMED, SEE, Judged, judge_rows
 from ckcv_ray.runs.result import Certified, Result, format_setting
@@ -88,7 +88,8 @@ def make_card(result: Result) -> str:
     if not result.claims:
         text = summarize(result)
     else:
-        told = list_first_facts([_place(section, "") for section in facts(result, most=FIRST)])
+        sections = [_place(section, "") for section in facts(result, most=FIRST)]
+        told = [fact for section in sections for fact in section.facts if fact.level == FIRST]
     values = {fact.name: fact.value for fact in told if fact.name in ("verdict", "measured", "baseline")}
     if values.get("verdict") is not None:  # it is an error
         most = max([*values.values(), 1e-9]) * ROOM
@@ -96,13 +97,13 @@ def make_card(result: Result) -> str:
             proven = name == "verdict"
             figure = ceil_percent(share) if proven else format_percent(share)
             bars.append(("proven" if proven else name, figure, round(100 * share / most, 2)))
-    return fill_card(told, f"result {result.run_id}", text, bars)
+    return fill_template("card.html", told=told, bars=bars, label=f"result {result.run_id}", text=text)
 
 
 def make_plan_card(plan: Plan) -> str:
     """Return what a notebook shows of a plan: what it takes, and the rows that claims need."""
     told = [Fact("verdict", plan.counts, FIRST), *(Fact(*cost, FIRST) for cost in plan.costs.items())]
-    return fill_card(told, "plan", "\n".join(plan.list_needs()))
+    return fill_template("card.html", told=told, bars=(), label="plan", text="\n".join(plan.list_needs()))
 
 
 def report(
@@ -162,7 +163,7 @@ def make_page(
         failures = tuple(replay(folder, result.problem).failures()) if result.execution["failures"] else ()
         judged: Judged | None = judge_rows(result)
         level = format_level(result.study.delta) if result.claims else ""
-        pictures = {"search": draw_search(result)} if result.task.classes else {}
+        pictures = {"search": [draw_landscape(result), draw_folds(result)]} if result.task.classes else {}
     else:
         scored, judged, level = cast(Scored, result), None, ""
         failures = scored.computed.failures
@@ -174,8 +175,12 @@ def make_page(
     told = facts(result, judged, {MANIFEST: run.sha256(MANIFEST)}) + tell_failures(failures, result.problem)
     top, rest = divide_sections([replace(each, figures=pictures.get(each.name, ())) for each in told])
     if short:
-        by_name = {section.name: section for section in rest}
-        rest = [_cut_section(by_name[name], names) for name, names in SHORT.items() if name in by_name]
+        by_name, rest = {section.name: section for section in rest}, []
+        for name, names in SHORT.items():
+            if (section := by_name.get(name)) is not None:
+                kept = [fact for fact in section.facts if names is None or fact.name in names]
+                tables = section.tables if name == "performance" else ()  # nothing that is folded
+                rest.append(replace(section, facts=kept, tables=tables, figures=()))
     origin = f"ckcv {result.study.command} {result.run_id}"
     heading = [
         f"finished {result.execution['finished']}",
@@ -196,13 +201,6 @@ def make_page(
         origin=origin,
         maker=f"ckcv report from the files of run {result.run_id}",
     )
-
-
-def _cut_section(section: Section, names: Sequence[str] | None) -> Section:
-    """Return a section for a short report: without what is folded, and with only the facts named."""
-    kept = [fact for fact in section.facts if names is None or fact.name in names]
-    tables = section.tables if section.name == "performance" else ()
-    return replace(section, facts=kept, tables=tables, figures=())
 
 
 def _make_title(result: Result, title: str) -> str:
@@ -270,31 +268,23 @@ def _load_template(name: str) -> Template:
 def show_text(sections: Sequence[Section], details: bool, command: str = "") -> str:
     """Return sections as text; the first screen is cut to length if a ``command`` shows more."""
     if command and not details:
-        sections = _shorten(sections, command)
+        # there is no room for further advice, nor for cautions from the last to the second
+        told = [fact for section in sections for fact in section.facts if fact.level == FIRST]
+        lines, instead = sum(map(len, map(wrap_fact, told))), dict[Fact, list[Fact]]()
+        cautions = [fact for fact in told if fact.name == CAUTION]
+        for fact in [*(fact for fact in told if fact.name == "or"), *reversed(cautions[1:])]:
+            if lines > MAX_LINES:
+                lines -= len(wrap_fact(fact)) - (fact is cautions[-1] if cautions else 0)
+                instead[fact] = []
+        if more := sum(fact.name == CAUTION for fact in instead):
+            instead[cautions[-1]] = [Fact(CAUTION, f"{pluralize(more, 'more caution')}: {command}", FIRST)]
+        sections = [
+            replace(section, facts=[new for fact in section.facts for new in instead.get(fact, [fact])])
+            for section in sections
+        ]
     levels = [FIRST, DETAILS] if details else [FIRST]
     text = fill_template("terminal.txt", sections=sections, levels=levels)
     return BLANK.sub("\n\n", text).strip("\n")
-
-
-def list_first_facts(sections: Sequence[Section]) -> list[Fact]:
-    """Return the facts of the first screen."""
-    return [fact for section in sections for fact in section.facts if fact.level == FIRST]
-
-
-def _shorten(sections: Sequence[Section], command: str) -> list[Section]:
-    """Leave out what there is no room for: further advice, then cautions from the last to the second."""
-    told, instead = list_first_facts(sections), dict[Fact, list[Fact]]()
-    cautions, lines = [fact for fact in told if fact.name == CAUTION], sum(map(len, map(wrap_fact, told)))
-    for fact in [*(fact for fact in told if fact.name == "or"), *reversed(cautions[1:])]:
-        if lines > MAX_LINES:
-            lines -= len(wrap_fact(fact)) - (fact is cautions[-1] if cautions else 0)
-            instead[fact] = []
-    if more := sum(fact.name == CAUTION for fact in instead):
-        instead[cautions[-1]] = [Fact(CAUTION, f"{pluralize(more, 'more caution')}: {command}", FIRST)]
-    return [
-        replace(section, facts=[new for fact in section.facts for new in instead.get(fact, [fact])])
-        for section in sections
-    ]
 
 
 def wrap_fact(fact: Fact, level: int = FIRST) -> list[str]:
@@ -322,11 +312,6 @@ def _align_columns(table: FactTable) -> str:
     if more := len(table.rows) - len(shown):
         lines.append(f"  and {more:,} more (ckcv report)")
     return "\n".join([*lines, *([f"  {table.note}"] if table.note else [])])
-
-
-def fill_card(told: Sequence[Fact], label: str, text: str = "", bars: Sequence[object] = ()) -> str:
-    """Return facts, and a text, as a notebook shows them; the label names what they are about."""
-    return fill_template("card.html", told=told, bars=bars, label=label, text=text)
 
 
 def divide_sections(sections: Sequence[Section]) -> tuple[list[Section], list[Section]]:

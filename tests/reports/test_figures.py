@@ -58,7 +58,8 @@ def result() -> Drawn:
     rows = blobs(160, shift=2.0)
     study = Study.of(k=(3, 4, 20), n_splits=3, certify="holdout", C=(0.1, 1.0, 10.0), gamma=(0.01, 1.0))
     made = run(study, rows.X, rows.y)
-    pictures = [*figures.draw_search(made), *figures.draw_performance(made, judge_rows(made))]
+    pictures = [figures.draw_landscape(made), figures.draw_folds(made)]
+    pictures += figures.draw_performance(made, judge_rows(made))
     return made, {picture.title: picture for picture in pictures}
 
 
