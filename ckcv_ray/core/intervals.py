@@ -17,13 +17,10 @@ compare these and others.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from ckcv_ray.core.bounds.betting import bound_mean_loss
 from ckcv_ray.core.bounds.binomial import clopper_pearson
-from ckcv_ray.core.draws import Draws
 from ckcv_ray.core.measures import CLIPPED, OWN, Score
-from ckcv_ray.validation import Limits, Values
+from ckcv_ray.validation import Values
 
 MISS = 0.05
 LEVEL = 1 - MISS
@@ -41,26 +38,6 @@ class Interval:
     about: str  # a phrase that says what it is
     choosing: bool = False  # whether it is for the best line only, and allows for its having been chosen
     exact: bool = False  # whether it is proven for a line that was named before its score was seen
-
-
-def correct_best(losses: Values, values: Values, draws: Draws) -> Limits:
-    """Return the BBC interval for the best of the columns.
-
-    Args:
-        losses: by which the best is chosen, (rows, columns); a column with nan is not chosen.
-        values: what is estimated, of the same shape.
-        draws: draws of the rows.
-    """
-    rng, n = draws.make_generator(), len(losses)
-    losses = np.where(np.isnan(losses), np.inf, losses)
-    found: list[float] = []
-    while len(found) < BOOTSTRAPS:
-        drawn = rng.integers(n, size=n)
-        rest = np.bincount(drawn, minlength=n) == 0
-        if rest.any():
-            best = int(losses[drawn].sum(axis=0).argmin())
-            found.append(float(values[rest, best].mean()))
-    return Limits(*map(float, np.quantile(found, [MISS / 2, 1 - MISS / 2])))
 
 
 INTERVALS = {

@@ -19,7 +19,7 @@ from ckcv_ray.claims.rules import Rule, parse_rule
 from ckcv_ray.core.bounds.binomial import bound_both_sides
 from ckcv_ray.core.bounds.paired import Compared, compare_scores
 from ckcv_ray.core.draws import BEST_OF_ROWS, Draws
-from ckcv_ray.core.intervals import BBC, INTERVALS, LEVEL, MISS, bound_score, correct_best
+from ckcv_ray.core.intervals import BBC, BOOTSTRAPS, INTERVALS, LEVEL, MISS, bound_score
 from ckcv_ray.core.measures import Score
 from ckcv_ray.core.options import present
 from ckcv_ray.core.resampling.base import Term
@@ -378,14 +378,24 @@ class Scored(Result):
 
     @cached_property
     def _corrected(self) -> dict[str, Limits]:
-        """The best entry's interval, corrected for its being chosen, by the name of the score."""
+        """The best entry's BBC interval, corrected for its being chosen, by the name of the score."""
         if (row_values := self.computed.row_values) is None:
             raise InputError(
                 f"interval={BBC} needs the values of rows, which only an evaluation with interval={BBC} keeps"
             )
-        first, draws = self.scores[0], Draws(self.study.seed, self.task.salt).at(*BEST_OF_ROWS)
+        first, found = self.scores[0], {name: list[float]() for name in row_values}
         losses = first.loss * row_values[first.name]
-        return {name: correct_best(losses, values, draws) for name, values in row_values.items()}
+        losses = np.where(np.isnan(losses), inf, losses)  # an entry without all values is not chosen
+        rng, n = Draws(self.study.seed, self.task.salt).at(*BEST_OF_ROWS).make_generator(), len(losses)
+        while len(found[first.name]) < BOOTSTRAPS:
+            drawn = rng.integers(n, size=n)
+            rest = np.bincount(drawn, minlength=n) == 0
+            if rest.any():
+                best = int(losses[drawn].sum(axis=0).argmin())
+                for name, values in row_values.items():
+                    found[name].append(float(values[rest, best].mean()))
+        ends = [MISS / 2, 1 - MISS / 2]
+        return {name: Limits(*map(float, np.quantile(scores, ends))) for name, scores in found.items()}
 
     def _estimate(self, score: Score, totals: Values, estimate: Callable[[Values], float]) -> float:
         """Return the weighted sum of what is estimated on each term's splits, corrected as the study does.
