@@ -90,21 +90,6 @@ class Landmarks(NamedTuple):
             np.exp(K, out=K)
             yield slice(start, start + len(part)), K[: len(part)]
 
-    def find_normalisation(self, gamma: float) -> Values:
-        """Return N [m, r] with z(x) = N'k(x), from the r eigenvectors of K that are not within rounding."""
-        every = np.arange(len(self.vectors))
-        K = np.concatenate([part for _, part in self.compute_kernel(self.vectors, every, gamma)])
-        eigenvalues, eigenvectors = np.linalg.eigh((K + K.T) / 2.0)
-        used = eigenvalues > RANK * eigenvalues[-1]
-        return np.asarray(eigenvectors[:, used] / np.sqrt(eigenvalues[used]))
-
-    def compute_features(self, X: Rows, rows: Index, gamma: float, normalisation: Values) -> Values:
-        """Return z(x) for some rows of X [n, d], and a last column of ones: [rows, r + 1]."""
-        Z = np.ones((len(rows), normalisation.shape[1] + 1))
-        for place, K in self.compute_kernel(X, rows, gamma):
-            Z[place, :-1] = K @ normalisation
-        return Z
-
     def evaluate(self, X: Rows, rows: Index, gamma: float, dual_coef: Values, offset: Values) -> Values:
         """Return a'k(x) + b for some rows of X [n, d], all a of ``dual_coef`` [q, m], b of ``offset`` (q,).
 
@@ -170,13 +155,9 @@ class Primal(NamedTuple):
     y: Values
     weights: Values
 
-    def find_slack(self, f: Values) -> Values:
-        """Return max(0, 1 - y f) of each row, given f (n,)."""
-        return np.maximum(0.0, 1.0 - self.y * f)
-
     def evaluate(self, point: Point, C: float) -> float:
         """Return P at a point."""
-        w, slack = point.coefficients[:-1], self.find_slack(point.f)
+        w, slack = point.coefficients[:-1], np.maximum(0.0, 1.0 - self.y * point.f)
         return float(w @ w / (2.0 * C) + (self.weights * slack) @ slack)
 
 
@@ -201,15 +182,6 @@ class Gram:
                 scaled = self.problem.Z[block] * np.sqrt(self.problem.weights[block])[:, None]
                 self.matrix += sign * (scaled.T @ scaled)
         self.inside = inside
-
-    def find_step(self, gradient: Values, C: float) -> Values:
-        """Return the Newton step [r] at a gradient [r]."""
-        hessian = 2.0 * self.matrix
-        diagonal = np.einsum("ii->i", hessian)
-        diagonal[:-1] += 1.0 / C
-        if not self.inside.any():  # nothing depends on b, and its gradient is 0
-            diagonal[-1] = 1.0
-        return np.asarray(-np.linalg.solve(hessian, gradient))
 
 
 def solve_path(problem: Primal, costs: Sequence[float]) -> Iterator[Solution]:
@@ -241,11 +213,16 @@ def find_direction(gram: Gram, point: Point, C: float) -> tuple[Point, float]:
     The Gram matrix is moved to the rows whose loss is not 0.
     """
     problem = gram.problem
-    slack = problem.find_slack(point.f)
+    slack = np.maximum(0.0, 1.0 - problem.y * point.f)
     gram.move_to(slack > 0.0)
     gradient = -2.0 * (problem.Z.T @ (problem.weights * problem.y * slack))
     gradient[:-1] += point.coefficients[:-1] / C
-    step = gram.find_step(gradient, C)
+    hessian = 2.0 * gram.matrix
+    diagonal = np.einsum("ii->i", hessian)
+    diagonal[:-1] += 1.0 / C
+    if not gram.inside.any():  # nothing depends on b, and its gradient is 0
+        diagonal[-1] = 1.0
+    step = np.asarray(-np.linalg.solve(hessian, gradient))
     return Point(step, problem.Z @ step), float(-(gradient @ step) / 2.0)
 
 
@@ -450,10 +427,19 @@ class NystroemBlock(NamedTuple):
         return np.array([measure.totals(y, label, self.task.n_classes) for label in labels])
 
     def make_problems(self, gamma: float) -> tuple[Values, list[Primal]]:
-        """Return the normalisation of the features at a gamma, and what is minimised for each output."""
-        task, y = self.task, self.task.y[self.train]
-        normalisation = self.landmarks.find_normalisation(gamma)
-        Z = self.landmarks.compute_features(task.X, self.train, gamma, normalisation)
+        """Return N [m, r] with z(x) = N'k(x), and what is minimised at a gamma for each output.
+
+        N is made of the r eigenvectors of K that are not within rounding.
+        """
+        task, y, landmarks = self.task, self.task.y[self.train], self.landmarks
+        every = np.arange(len(landmarks.rows))
+        K = np.concatenate([part for _, part in landmarks.compute_kernel(landmarks.vectors, every, gamma)])
+        eigenvalues, eigenvectors = np.linalg.eigh((K + K.T) / 2.0)
+        used = eigenvalues > RANK * eigenvalues[-1]
+        normalisation = np.asarray(eigenvectors[:, used] / np.sqrt(eigenvalues[used]))
+        Z = np.ones((len(y), normalisation.shape[1] + 1))
+        for place, part in landmarks.compute_kernel(task.X, self.train, gamma):
+            Z[place, :-1] = part @ normalisation
         weights = compute_weights(str(self.trainer.learner.class_weight), task.classes, y)[y]
         if (of_rows := task.weighting.take(self.train)) is not None:
             weights = weights * of_rows

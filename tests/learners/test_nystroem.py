@@ -35,10 +35,11 @@ def prepare(task: Task, train: np.ndarray = TRAIN, **changes: object) -> Nystroe
 def test_features_are_those_of_scikit_learn(scale: str) -> None:
     """Up to a rotation, which no product of two rows depends on."""
     task = clouds(60, 2)
-    landmarks = prepare(task, scale=scale).landmarks
-    Z = landmarks.compute_features(task.X, SCORE, GAMMA, landmarks.find_normalisation(GAMMA))
+    block = prepare(task, scale=scale)
+    landmarks, (_, (problem,)) = block.landmarks, block.make_problems(GAMMA)
+    Z = problem.Z
     scaled = landmarks.scaling.apply(task.X)
-    theirs = Nystroem(gamma=GAMMA, n_components=8).fit(scaled[landmarks.rows]).transform(scaled[SCORE])
+    theirs = Nystroem(gamma=GAMMA, n_components=8).fit(scaled[landmarks.rows]).transform(scaled[TRAIN])
     np.testing.assert_allclose(Z[:, :-1] @ Z[:, :-1].T, theirs @ theirs.T, rtol=0, atol=1e-12)
     assert np.all(Z[:, -1] == 1.0)
 

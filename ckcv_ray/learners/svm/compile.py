@@ -65,11 +65,6 @@ def emit(signature: object, generate: Callable[..., object]) -> Any:
     return intrinsic(define)
 
 
-def _widen(builder: Any) -> None:
-    # llvmlite's ``add`` accepts only attributes without a value
-    set.add(builder.function.attributes, '"prefer-vector-width"="512"')
-
-
 def _choose(test: str) -> Any:
     flags = {"flags": ("nnan", "nsz")}
     return emit(
@@ -78,8 +73,9 @@ def _choose(test: str) -> Any:
 
 
 lesser, greater = _choose("<"), _choose(">")  # of two floats that are not NaN
-# lets LLVM use vectors of 512 bits in the calling function, where the CPU has them
-wide = emit(types.void(), _widen)
+# lets LLVM use vectors of 512 bits in the calling function, where the CPU has them; llvmlite's own ``add``
+# accepts only attributes without a value
+wide = emit(types.void(), lambda builder: set.add(builder.function.attributes, '"prefer-vector-width"="512"'))
 
 
 Signatures = list[tuple[Any, tuple[Any, ...]]]  # functions, each with the types of its arguments

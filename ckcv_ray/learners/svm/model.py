@@ -28,9 +28,9 @@ from numpy.typing import NDArray
 from ckcv_ray.core.measures import UNDECIDED as NEITHER
 from ckcv_ray.core.process import one_thread
 from ckcv_ray.learners.base import Model, Predicted
-from ckcv_ray.learners.svm.compile import FAST, compile_listed, load_code, wide
+from ckcv_ray.learners.svm.compile import FAST, compile_listed, wide
 from ckcv_ray.learners.svm.kernels import RowIndex, compute_distances, gaussian
-from ckcv_ray.learners.svm.problem import Matrix, Scaling, Solutions, Vector, writable
+from ckcv_ray.learners.svm.problem import Matrix, Scaling, Vector
 from ckcv_ray.validation import Classes, Rows
 
 UNDECIDED_WIDTH = 1e-9  # this close to zero, rounding would decide the label: an error
@@ -75,26 +75,20 @@ def elect(n_classes: int, values: Matrix) -> Classes:
     return np.where(votes > most.max(axis=0), winner, np.int32(NEITHER))
 
 
-def decide(M: Matrix, begin: int, places: RowIndex, fits: Solutions, f: Matrix) -> None:
-    """Compute the decision values f [n_C, rows] of one pair's fits.
+@compile_listed(fastmath=FAST)
+def _decide(M: Matrix, begin: int, places: RowIndex, b: Matrix, offset: Vector, f: Matrix) -> None:
+    """Fill in the decision values f [n_C, rows] of one pair's fits, f(x) = offset - sum_i b_i M(x_i, x).
+
+    Each sum is taken over the support vectors in their order, the rows of M of four of them at a time, and
+    does not depend on which other fits and rows there are. Where C no longer has an effect, a fit is the one
+    before it.
 
     Args:
         M: 1 - K of the training rows and the scored rows, [training rows, >= begin + rows].
         begin: the column of M with the first row of f.
         places: rows of M of the pair's training rows.
-        fits: f(x) = offset - sum_i b_i M(x_i, x), with b of the rows in ``places``. Each sum is taken over
-            the support vectors in their order, and does not depend on which other fits and rows there are.
+        b, offset: of each fit, b of the rows in ``places``.
         f: filled.
-    """
-    load_code()
-    _decide(M, begin, places, writable(fits.b), writable(fits.offset), f)
-
-
-@compile_listed(fastmath=FAST)
-def _decide(M: Matrix, begin: int, places: RowIndex, b: Matrix, offset: Vector, f: Matrix) -> None:
-    """Take the rows of M of four support vectors at a time.
-
-    Where C no longer has an effect, a fit is the one before it.
     """
     wide()
     n, n_scored = b.shape[1], f.shape[1]

@@ -39,7 +39,7 @@ from ckcv_ray.learners.svm.blocks import Dense, Points, block_bytes, prepare
 from ckcv_ray.learners.svm.compile import Signatures
 from ckcv_ray.learners.svm.kernels import RowIndex, compute_distances
 from ckcv_ray.learners.svm.learner import GaussianSVM
-from ckcv_ray.learners.svm.model import SVMModel, decide, elect, list_pairs
+from ckcv_ray.learners.svm.model import SVMModel, elect, list_pairs
 from ckcv_ray.learners.svm.problem import (
     EQUAL,
     KERNEL,
@@ -51,6 +51,7 @@ from ckcv_ray.learners.svm.problem import (
     empty_fits,
     fit_scaling,
     read_scaling,
+    writable,
 )
 from ckcv_ray.tables.task import Task
 from ckcv_ray.validation import Classes, Index, Rows
@@ -124,7 +125,10 @@ class Block(NamedTuple):
             signs = np.where(y[places] == second, 1.0, -1.0)
             weights = Weights(float(self.weights[first]), float(self.weights[second]))
             pairs.append(self.kernel.fit(gamma, places, signs, weights, options))
-        return PathFits(self, gamma, options.C_values, pairs)
+        converged = reduce(np.logical_and, [fits.converged for fits in pairs])  # a fit is if every pair is
+        status = np.logical_not(converged).view(np.int8)
+        n_iter = reduce(np.add, [fits.n_iter for fits in pairs])
+        return PathFits(self, gamma, options.C_values, pairs, status, n_iter)
 
 
 class PathFits(NamedTuple):
@@ -134,17 +138,8 @@ class PathFits(NamedTuple):
     gamma: float
     C_values: tuple[float, ...]
     pairs: list[Solutions]
-
-    @property
-    def status(self) -> NDArray[np.int8]:
-        """Position of each fit's status: converged if every pair is."""
-        converged = reduce(np.logical_and, [fits.converged for fits in self.pairs])
-        return np.logical_not(converged).view(np.int8)
-
-    @property
-    def n_iter(self) -> NDArray[np.int64]:
-        """Iterations of each fit, over all pairs."""
-        return reduce(np.add, [fits.n_iter for fits in self.pairs])
+    status: NDArray[np.int8]  # position of each fit's status
+    n_iter: NDArray[np.int64]  # iterations of each fit, over all pairs
 
     def totals(self, measure: Measure) -> NDArray[np.number]:
         """Return the totals of each fit."""
@@ -153,6 +148,7 @@ class PathFits(NamedTuple):
 
     def predict(self) -> Classes:
         """Return the class of each scored row, or -1 if undecided, (steps, rows)."""
+        compiler.load_code()
         block, shape = self.block, (len(self.pairs), len(self.C_values))
         labels = np.empty((len(self.C_values), len(block.score)), np.int32)
         step = max(1, MAX_VALUES // math.prod(shape))
@@ -161,7 +157,8 @@ class PathFits(NamedTuple):
                 stop = min(start + step, scored.stop)
                 f = np.empty((*shape, stop - start))
                 for places, fits, of_pair in zip(block.places, self.pairs, f, strict=True):
-                    decide(M, start - scored.start, places, fits, of_pair)
+                    b, offset = writable(fits.b), writable(fits.offset)
+                    models._decide(M, start - scored.start, places, b, offset, of_pair)
                 labels[:, start:stop] = elect(block.task.n_classes, f)
         return labels
 
