@@ -174,36 +174,30 @@ def find_giveaways(task: Task) -> tuple[str, ...]:
 
 
 def _notes(task: Task) -> Iterator[str]:
-    """Yield for each column the first thing that looks like a mistake."""
-    first: dict[bytes, str] = {}
+    """Yield for each column the first thing that looks like a mistake; the slowest checks come last."""
+    first: dict[bytes, str] = {}  # the name of the first column with these cells
     for x, column in zip(task.X.T, task.schema, strict=True):
         twin = first.setdefault(unify_zeros(x).tobytes(), column.name)
-        yield _find_note(x, column, twin, task)
-
-
-def _find_note(x: Values, column: Column, twin: str, task: Task) -> str:
-    """Return the first thing that looks like a mistake in a column x (n,); the slowest checks come last.
-
-    ``twin`` is the name of the first column with the same cells.
-    """
-    if np.all(x == x[0]) or np.all(np.isnan(x)):
-        return "is the same in every row"
-    if twin != column.name:
-        return f"is a copy of {twin[:60]}"
-    if column.kind is ColumnKind.NUMBER and _numbers_rows(x, column):
-        return f"seems to number the rows: leave it out with {write_option('drop', column.name)}"
-    if column.kind is ColumnKind.CATEGORY and 2 * len(np.unique(x)) > len(x):
-        return "has a different text in most rows: is it a number, a date or a name in an unknown form?"
-    if _gives_away(x, task.y, task.n_classes):
-        return AWAY
-    if not column.levels or len(column.levels) > MAX_SPELLINGS:
-        return ""
-    counts = defaultdict[str, RowCounts](dict)
-    rows = np.bincount(x[~np.isnan(x)].astype(np.intp), minlength=len(column.levels))
-    for text, count in zip(column.levels, rows.tolist(), strict=True):
-        counts[fold_text(text)][text] = count
-    several = [ways for ways in counts.values() if len(ways) > 1]
-    return f"has {describe_ways(several, 'value')}: write them alike if they are one" if several else ""
+        if np.all(x == x[0]) or np.all(np.isnan(x)):
+            yield "is the same in every row"
+        elif twin != column.name:
+            yield f"is a copy of {twin[:60]}"
+        elif column.kind is ColumnKind.NUMBER and _numbers_rows(x, column):
+            yield f"seems to number the rows: leave it out with {write_option('drop', column.name)}"
+        elif column.kind is ColumnKind.CATEGORY and 2 * len(np.unique(x)) > len(x):
+            yield "has a different text in most rows: is it a number, a date or a name in an unknown form?"
+        elif _gives_away(x, task.y, task.n_classes):
+            yield AWAY
+        elif column.levels and len(column.levels) <= MAX_SPELLINGS:
+            counts = defaultdict[str, RowCounts](dict)
+            rows = np.bincount(x[~np.isnan(x)].astype(np.intp), minlength=len(column.levels))
+            for text, count in zip(column.levels, rows.tolist(), strict=True):
+                counts[fold_text(text)][text] = count
+            several = [ways for ways in counts.values() if len(ways) > 1]
+            said = several and describe_ways(several, "value")
+            yield f"has {said}: write them alike if they are one" if said else ""
+        else:
+            yield ""
 
 
 def _gives_away(x: Values, y: NDArray[Any], n_classes: int) -> bool:

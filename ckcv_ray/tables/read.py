@@ -218,56 +218,37 @@ def _check_names_once(content: bytes, written: bytes, lines: LinesLeftOut, name:
 def _check_rows(columns: pa.Table, name: str, lines: LinesLeftOut, number: Callable[[int], int]) -> None:
     """Raise InputError if the first row looks like a header or units, or the last one like totals.
 
-    ``number`` returns the line number of a row, counted from 1; row 0 holds the names.
+    In each column the first row is empty, or has text that no other row has there, and in one all others have
+    numbers; or the last row begins with a word for totals, which no other row has there. ``number`` returns
+    the line number of a row, counted from 1; row 0 holds the names.
     """
     if lines.complete or columns.num_rows <= MIN_OTHERS:
         return
-    keep = lines.advise(NO_MORE)
-    if found := _find_header(columns):
-        (column, cell), above, line = found, number(0), number(1)
-        raise InputError(
-            f"{name} has {cell[:40]!r} in column {column[:60]!r} of line {line:,}, and numbers in all lines "
-            f"below: if that line is a second header or has units, say {lines.advise(line)} to leave it out; "
-            f"if line {above:,} is a title, {lines.advise(above)}; if neither, {keep}"
-        )
-    if cell := _find_totals(columns):
-        line = number(columns.num_rows)
-        place = line if lines.last else LAST
-        raise InputError(
-            f"line {line:,} of {name}, the last, begins with {cell[:40]!r}: if it sums up the others, say "
-            f"{lines.advise(place)} to leave it out; if it is a row like them, {keep}"
-        )
-
-
-def _find_header(columns: pa.Table) -> tuple[str, str] | None:
-    """Return a column and its first cell, if the first row has text there and all others have numbers.
-
-    None unless each cell of the row is empty, or text that no other row has in this column.
-    """
-    first = zip(columns.column_names, columns.columns, strict=True)
-    cells = [(name, column, column[0].as_py()) for name, column in first if not _is_gap(column[0].as_py())]
-    if not all(isinstance(cell, str) and not _are_numbers([cell]) for _, _, cell in cells):
-        return None
-    below = (column.slice(1, MAX_READ).to_pylist() for _, column, _ in cells)
-    found = next(
-        ((name, cell) for (name, _, cell), rest in zip(cells, below, strict=True) if _are_numbers(rest)), None
-    )
-    return found if all(pc.sum(pc.equal(column, cell)).as_py() == 1 for _, column, cell in cells) else None
-
-
-def _find_totals(columns: pa.Table) -> str:
-    """Return the first cell of the last row if it is a word for totals, and in no other row; else ""."""
-    row = [column[-1].as_py() for column in columns.columns]
-    i = next((i for i, cell in enumerate(row) if not _is_gap(cell)), None)
-    if i is None or not isinstance(row[i], str):
-        return ""
-    cell = row[i].strip()
-    word = TOTALS.match(cell)
-    if word is None or cell[word.end() : word.end() + 1].isalnum():
-        return ""
-    alone = not any(letter.isalnum() for letter in cell[word.end() :])
-    likely = alone or any(map(_is_gap, row))
-    return cell if likely and pc.sum(pc.equal(columns.column(i), row[i])).as_py() == 1 else ""
+    keep, named = lines.advise(NO_MORE), zip(columns.column_names, columns.columns, strict=True)
+    first = [(title, column, column[0].as_py()) for title, column in named if not _is_gap(column[0].as_py())]
+    if all(isinstance(cell, str) and not _are_numbers([cell]) for _, _, cell in first):
+        numbers = (one for one in first if _are_numbers(one[1].slice(1, MAX_READ).to_pylist()))
+        found = next(numbers, None)
+        if found and all(pc.sum(pc.equal(column, cell)).as_py() == 1 for _, column, cell in first):
+            (title, _, cell), above, line = found, number(0), number(1)
+            raise InputError(
+                f"{name} has {cell[:40]!r} in column {title[:60]!r} of line {line:,}, and numbers in all "
+                f"lines below: if that line is a second header or has units, say {lines.advise(line)} to "
+                f"leave it out; if line {above:,} is a title, {lines.advise(above)}; if neither, {keep}"
+            )
+    last = [(column, column[-1].as_py()) for column in columns.columns]
+    column, said = next((one for one in last if not _is_gap(one[1])), (None, None))
+    cell = said.strip() if isinstance(said, str) else ""
+    if (word := TOTALS.match(cell)) and not cell[word.end() : word.end() + 1].isalnum():
+        alone = not any(letter.isalnum() for letter in cell[word.end() :])
+        likely = alone or any(_is_gap(other) for _, other in last)
+        if likely and pc.sum(pc.equal(column, said)).as_py() == 1:
+            line = number(columns.num_rows)
+            place = line if lines.last else LAST
+            raise InputError(
+                f"line {line:,} of {name}, the last, begins with {cell[:40]!r}: if it sums up the others, "
+                f"say {lines.advise(place)} to leave it out; if it is a row like them, {keep}"
+            )
 
 
 def _is_gap(cell: Any) -> bool:
