@@ -53,7 +53,7 @@ class Failing(SerialBackend):
         units, problem = self.queue.popleft().units, self.inputs.problem
         lost = [unit for unit in units if self.doomed(unit, problem)]
         kept = [unit for unit in units if not self.doomed(unit, problem)]
-        return [evaluate(self.inputs, kept), make_failures(lost, problem, FIRE)]
+        return [evaluate(self.inputs, kept), make_failures(lost, self.inputs, FIRE)]
 
 
 def k_of(problem: Problem, unit: Unit) -> int:
@@ -220,7 +220,7 @@ class Faulty(SerialBackend):
 
     def _outcome(self, ill: Iterable[Unit], well: Iterable[Unit]) -> Outcome:
         outcome = evaluate(self.inputs, well)
-        failures = outcome.failures + make_failures(ill, self.inputs.problem, FIRE).failures
+        failures = outcome.failures + make_failures(ill, self.inputs, FIRE).failures
         self.past.append(outcome._replace(failures=failures, seconds=1e-3 * len(outcome.records)))
         return self.past[-1]
 

@@ -133,7 +133,7 @@ def evaluate_apart(units: Sequence[Unit], inputs: Inputs, seconds: float = inf) 
                 break
             except LostError as error:
                 if lost == MAX_LOST:
-                    outcomes.append(fail_lost([unit], lost, error, inputs))
+                    outcomes.append(make_failures([unit], inputs, f"lost {lost} times: {error}"))
     return outcomes
 
 
@@ -167,14 +167,16 @@ def evaluate(inputs: Inputs, units: Sequence[Unit], seconds: float = inf) -> Out
     )
 
 
-def make_failures(units: Iterable[Unit], problem: Problem, reason: str) -> Outcome:
-    """Return the outcome of units of which every path failed."""
+def make_failures(units: Iterable[Unit], inputs: Inputs, reason: str) -> Outcome:
+    """Return the outcome of units of which every path failed, as when they are lost with their worker."""
+    if inputs.fit_timeout is not None:
+        reason += f"\n(a fit may take {inputs.fit_timeout:g} seconds: fit_timeout)"
     failures = tuple(
         _failure(unit, path, unit.first(length), length, reason)
         for unit in units
         for path, length in unit.paths
     )
-    return Outcome(np.empty(0, record_type(problem)), failures, ())
+    return Outcome(np.empty(0, record_type(inputs.problem)), failures, ())
 
 
 def _paths(unit: Unit, inputs: Inputs) -> Iterator[tuple[Evaluated, float]]:
@@ -251,14 +253,6 @@ def _path(unit: Unit, inputs: Inputs, prepared: PreparedSplit, path: int, length
 
 def _failure(unit: Unit, path: int, first: int, stop: int, reason: str) -> Failure:
     return Failure(unit.stage is not Stage.SELECT, unit.size, unit.split, path, first, stop, reason)
-
-
-def fail_lost(units: Iterable[Unit], times: int, error: Exception, inputs: Inputs) -> Outcome:
-    """Return the outcome of units that were lost this many times with their worker."""
-    reason = f"lost {times} times: {error}"
-    if inputs.fit_timeout is not None:
-        reason += f"\n(a fit may take {inputs.fit_timeout:g} seconds: fit_timeout)"
-    return make_failures(units, inputs.problem, reason)
 
 
 def _records(results: Sequence[Evaluated], problem: Problem) -> Records:

@@ -197,10 +197,14 @@ class BudgetQueue(RaceQueue):
                     self.enter(size)
         while not (self.racing or any(self.list_missing())):  # the current round is complete
             if self.over < len(self.counts):
-                if next(iter(self.rounds[-1])) not in self.list_parts():
+                ((position, (lengths, n_splits)),) = self.rounds[-1].items()
+                if position not in self.list_parts():
                     self.begin_round(self.plan_screen())
                     continue
-                self.settings = self.judge_settings()
+                values, steps = self.compute_values(position)[:n_splits], np.arange(self.exists.shape[1])
+                here = (steps < lengths[:, None]) & self.exists & (values >= 0).all(axis=0)
+                mean = np.where(here, values.mean(axis=0), 1.0)
+                self.settings = np.where(here, self.transfer(mean, position, self.problem.screened), inf)
                 self.judged = np.where(np.isfinite(self.settings), self.settings, self.judged)
             self.over += 1
             if self.over < len(self.counts):
@@ -362,14 +366,6 @@ class BudgetQueue(RaceQueue):
         """Return the effort of the first steps of paths on one split: evaluations, fewer on fewer rows."""
         evaluations = np.bincount(self.order, lengths, len(self.problem.learners))
         return float(evaluations @ self.problem.weigh(position))
-
-    def judge_settings(self) -> Values:
-        """Return the mean value of each setting in the current round, at the fold size that all share."""
-        ((position, (lengths, n_splits)),) = self.rounds[-1].items()
-        values = self.compute_values(position)[:n_splits]
-        here = (np.arange(values.shape[2]) < lengths[:, None]) & self.exists & (values >= 0).all(axis=0)
-        mean = np.where(here, values.mean(axis=0), 1.0)
-        return np.where(here, self.transfer(mean, position, self.problem.screened), inf)
 
     def expect_values(self) -> list[Values]:
         """Return the values expected of every candidate, (n_paths, n_steps) for each fold size."""

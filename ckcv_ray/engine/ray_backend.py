@@ -30,7 +30,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from ckcv_ray.core.schedule import Unit
 from ckcv_ray.engine.backend import reach
-from ckcv_ray.engine.evaluate import Inputs, estimate_memory, evaluate, fail_lost
+from ckcv_ray.engine.evaluate import Inputs, estimate_memory, evaluate, make_failures
 from ckcv_ray.engine.queue import Batch, Listener, Progress
 from ckcv_ray.engine.recorder import Recorder
 from ckcv_ray.errors import InputError, RunError
@@ -199,7 +199,7 @@ class RayBackend:
             for replacement in batches:
                 self.submit(replacement)
             if not batches:
-                yield fail_lost(batch.units, MAX_ATTEMPTS, error, self._given)
+                yield make_failures(batch.units, self._given, f"lost {MAX_ATTEMPTS} times: {error}")
 
 
 def remote_recorder(problem: Problem, out: FolderPath | None) -> Recorder[Any]:

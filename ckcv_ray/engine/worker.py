@@ -63,7 +63,20 @@ class Worker:
             CKCVError: what the function raised; for any other error, a RunError with its traceback.
         """
         with self._lock:
-            child = self._child = self._child or self._start()
+            if self._child is None:
+                self._connection, other = Pipe()
+                path = os.pathsep.join(path or os.getcwd() for path in sys.path)
+                command = [sys.executable, "-P", "-m", __name__, str(other.fileno()), str(os.getpid())]
+                with other:
+                    self._child = self._starter.submit(
+                        Popen,
+                        command,
+                        env={**os.environ, "PYTHONPATH": path},
+                        pass_fds=[other.fileno()],
+                        stdout=STDERR,
+                        start_new_session=True,  # Ctrl-C is for this process, which decides what to end
+                    ).result()
+            child = self._child
             try:
                 new, self._shared = () if shared is self._shared else (shared,), shared
                 return cast(Returned, self._ask(child, (function, arguments, new), seconds))
@@ -82,20 +95,6 @@ class Worker:
         with self._lock:
             if self._child is not None:
                 self._end(self._child)
-
-    def _start(self) -> Popen[bytes]:
-        self._connection, other = Pipe()
-        path = os.pathsep.join(path or os.getcwd() for path in sys.path)
-        command = [sys.executable, "-P", "-m", __name__, str(other.fileno()), str(os.getpid())]
-        with other:
-            return self._starter.submit(
-                Popen,
-                command,
-                env={**os.environ, "PYTHONPATH": path},
-                pass_fds=[other.fileno()],
-                stdout=STDERR,
-                start_new_session=True,  # Ctrl-C is for this process, which decides what to end
-            ).result()
 
     def _ask(self, child: Popen[bytes], message: object, seconds: float) -> Any:
         """Send a message and return the answer; EOFError if there is none."""

@@ -275,16 +275,6 @@ class Use(Stored):
     delta: Probability
     date: Moment
 
-    def shares_rows(self, earlier: "Use") -> bool:
-        """Return whether an earlier use has some of the same rows."""
-        learned, before = _read_digests(self.learned), _read_digests(earlier.learned)
-        few = MAX_TWINS * min(len(learned), len(before))
-        return (
-            not set(self.tables).isdisjoint(earlier.tables)
-            or bool(np.isin(_read_digests(self.rows), _read_digests(earlier.rows)).any())
-            or int(np.isin(learned, before).sum()) > few
-        )
-
     def repeats(self, earlier: "Use") -> bool:
         """Return whether an earlier use is the same: the same question and predictions on the same table."""
         return self.answer == earlier.answer and not set(self.tables).isdisjoint(earlier.tables)
@@ -306,11 +296,22 @@ def make_use(
 
 
 def list_linked(use: Use, earlier: Iterable[Use]) -> list[Use]:
-    """Return the uses that share rows with a use, or with one that does, and so on, the oldest first."""
+    """Return the uses that share rows with a use, or with one that does, and so on, the oldest first.
+
+    Of the rows by what was learned from, a few may be equal by chance.
+    """
     linked, left = [use], list(earlier)
     for found in linked:
-        linked += [before for before in left if found.shares_rows(before)]
-        left = [before for before in left if before not in linked]
+        rows, learned = _read_digests(found.rows), _read_digests(found.learned)
+        for before in left.copy():
+            others = _read_digests(before.learned)
+            if (
+                not set(found.tables).isdisjoint(before.tables)
+                or np.isin(rows, _read_digests(before.rows)).any()
+                or np.isin(learned, others).sum() > MAX_TWINS * min(len(learned), len(others))
+            ):
+                linked.append(before)
+                left.remove(before)
     return sorted(linked[1:], key=lambda found: found.date)
 
 

@@ -191,7 +191,7 @@ def test_a_failure_leaves_its_candidate_out_and_the_rest_goes_on() -> None:
         while units := queue.plan(1).units:
             for unit in units[::order]:
                 lost = unit.split == 1 and any(path == 1 for path, _ in unit.paths)
-                failed = make_failures([unit], problem, FIRE)
+                failed = make_failures([unit], inputs, FIRE)
                 queue.add(failed if lost else evaluate(inputs, [unit]))
         tables.append(queue.candidates())
         assert queue.complete()

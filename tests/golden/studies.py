@@ -108,7 +108,7 @@ def run_golden(name: str, out: Path) -> Result:
             missing = [unit for unit in units if (problem.sizes[unit.size].k, unit.split) == lost]
             kept = [unit for unit in units if unit not in missing]
             done = [evaluate(self.inputs, kept)] if kept else []
-            return [*done, *([make_failures(missing, problem, "lost")] if missing else [])]
+            return [*done, *([make_failures(missing, self.inputs, "lost")] if missing else [])]
 
     work = check_job(Job(study, Task.of(sample.X, sample.y), out))
     return run_work(work, opened=SERIAL._replace(backend=Losing))
