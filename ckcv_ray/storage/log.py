@@ -155,8 +155,10 @@ class Log:
         for row in lost.to_pylist():
             key = (row["stage"] == STAGES[True], *(row[name] for name in POSITIONS[:3]), row["traceback"])
             steps_of.setdefault(key, []).append(row["step"])
-        failures = [Failure(*key[:4], min(steps), max(steps) + 1, key[4]) for key, steps in steps_of.items()]
-        return records, failures
+        return records, [
+            Failure(estimate, size, split, path, min(steps), max(steps) + 1, traceback)
+            for (estimate, size, split, path, traceback), steps in steps_of.items()
+        ]
 
     def _check_positions(self, rows: pa.Table) -> None:
         for name, known in (("stage", STAGES), ("status", (*STATUS_NAMES, FAILED_STATUS))):
