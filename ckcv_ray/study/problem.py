@@ -10,7 +10,7 @@ nothing could be proven.
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from math import ceil, isfinite, nan
@@ -347,25 +347,20 @@ class Problem:
         return min(range(len(self.sizes)), key=lambda j: (abs(self.sizes[j].k - SCREENED_K), j))
 
     @cached_property
-    def screens(self) -> tuple[FoldSize, ...]:
-        """The fold size ``screened`` on parts of its rows, each with half the training units of the previous.
+    def folds(self) -> tuple[FoldSize, ...]:
+        """Fold sizes by position, and screens: ``screened`` with half the training units of the previous.
 
-        Their positions follow those of ``sizes``. There are none without a budget, or if units are few.
+        There are no screens without a budget, or if units are few.
         """
         if self.budget is None:
-            return ()
+            return self.sizes
         whole = self.sizes[self.screened]
-        screens, n_train, n_select = list[FoldSize](), whole.n_train // 2, whole.n_select
+        folds, n_train, n_select = [*self.sizes], whole.n_train // 2, whole.n_select
         while n_train >= MIN_SCREEN:
             n_select = max(n_select // 2, min(n_select, MIN_SCREEN))
-            screens.append(whole._replace(n_train=n_train, n_select=n_select))
+            folds.append(whole._replace(n_train=n_train, n_select=n_select))
             n_train //= 2
-        return tuple(screens)
-
-    @cached_property
-    def folds(self) -> tuple[FoldSize, ...]:
-        """Fold sizes and screens, by position."""
-        return (*self.sizes, *self.screens)
+        return tuple(folds)
 
     @property
     def screen_positions(self) -> tuple[int, ...]:
@@ -647,7 +642,7 @@ def _canonicalize_scored(study: Procedure, task: Task) -> tuple[Procedure, tuple
     functions = {name: own.score(task.target.kind, task.labelled) for name, own in study.functions.items()}
     scores = tuple(functions.get(name) or measures.make_score(name, task.target.kind) for name in names)
     for score in scores:
-        _check_need(Requirement(f"measure={score.name}", output=score.needs), study.learner, task)
+        _check_need(study.learner, task, f"measure={score.name}", output=score.needs)
     check_splits(study, scores, task)
     outer = getattr(study.resampling, "outer", study.resampling)
     scores = tuple(map(measures.extend_score, scores)) if outer.corrected else scores
@@ -748,8 +743,7 @@ def check_certified(study: Study, task: Task) -> Certification:
     """
     certification = study.certification
     _check_fits(study, task, stored=True)
-    for need in _list_needs(study, task):
-        _check_need(need, study.learner, task)
+    _check_needs(study, task)
     limit = (study.criterion.clip or 0.0) if isinstance(study.criterion, MeanClippedError) else 0.0
     if limit > MAX_CLIP * (spread := float(np.ptp(task.y))) > 0:
         raise InputError(
@@ -763,25 +757,15 @@ def check_certified(study: Study, task: Task) -> Certification:
     return certification.canonical(task.n_units)
 
 
-class Requirement(NamedTuple):
-    """What an option needs of a task and of its learners."""
-
-    option: str  # with its value
-    kinds: frozenset[Kind] = frozenset(Kind)  # of target
-    output: Output | None = None  # of every learner
-    rows: str = ""  # those that it counts as independent; "" if it is defined for groups as well
-    instead: str = LEAVE_OUT  # what to do where it is not met
-    orders: bool = False  # whether a score that is the same for every row will not do
-
-
-def _list_needs(study: Study, task: Task) -> Iterator[Requirement]:
-    """Yield what the criterion and each option of the certification need, in order of refusal."""
+def _check_needs(study: Study, task: Task) -> None:
+    """Raise InputError unless there is what the criterion and each option of the certification need."""
     criterion, certification = study.criterion, study.certification
+    check = partial(_check_need, study.learner, task)
     instead = task.target.word("choose one of classes, such as error", CLIP_IS)
     rows = "rows" if criterion.for_groups() is None else ""
-    yield Requirement(f"criterion={criterion.name}", criterion.measure.kinds, rows=rows, instead=instead)
+    check(f"criterion={criterion.name}", criterion.measure.kinds, rows=rows, instead=instead)
     if VOTE in certification.claim:
-        yield Requirement(f"claim={VOTE}", CLASSES)
+        check(f"claim={VOTE}", CLASSES)
     for claim, quantity in certification.quantities.items():
         kinds = NUMBERS if quantity.of_numbers else TWO if quantity.two_classes else CLASSES
         required = quantity.made_of or (quantity.by_class and quantity.two_classes)
@@ -789,40 +773,48 @@ def _list_needs(study: Study, task: Task) -> Iterator[Requirement]:
         source = f"require={certification.require}" if certification.require and required else source
         recall = quantity.by_class and source == f"claim={claim}" and task.n_classes > 2
         instead = "claim recall, which is of every class" if recall else LEAVE_OUT
-        yield Requirement(source, kinds, quantity.needs, quantity.rows_alone, instead)
+        check(source, kinds, quantity.needs, quantity.rows_alone, instead)
     for condition in certification.accepted:
-        yield Requirement(f"accept={condition}", NUMBERS if condition.kind.of_numbers else CLASSES)
+        check(f"accept={condition}", NUMBERS if condition.kind.of_numbers else CLASSES)
     if certification.require:
-        yield Requirement(f"require={certification.require}", TWO, Output.RANK, orders=True)
+        check(f"require={certification.require}", TWO, Output.RANK, orders=True)
     if certification.answer:
         output = Output.RANK if task.n_classes == 2 else Output.RANKS
-        yield Requirement(f"answer={certification.answer}", CLASSES, output, "rows")
+        check(f"answer={certification.answer}", CLASSES, output, "rows")
     if certification.positive is not None:
-        yield Requirement(f"positive={certification.positive!r}", TWO)
+        check(f"positive={certification.positive!r}", TWO)
     if certification.subgroups:
-        yield Requirement(f"subgroups={','.join(certification.subgroups)}", rows="rows of a subgroup")
+        check(f"subgroups={','.join(certification.subgroups)}", rows="rows of a subgroup")
     if isinstance(certification, Holdout) and certification.holdout_bound != Holdout.holdout_bound:
-        yield Requirement(f"holdout_bound={certification.holdout_bound}", CLASSES, rows="rows")
+        check(f"holdout_bound={certification.holdout_bound}", CLASSES, rows="rows")
 
 
-def _check_need(need: Requirement, learner: Learner, task: Task) -> None:
-    if task.target.kind not in need.kinds:
-        kinds = "classes" if need.kinds == CLASSES else " or ".join(sorted(need.kinds))
+def _check_need(
+    learner: Learner,
+    task: Task,
+    option: str,  # what needs something of them, with its value
+    kinds: frozenset[Kind] = frozenset(Kind),  # of target
+    output: Output | None = None,  # of every learner
+    rows: str = "",  # those that it counts as independent; "" if it is defined for groups as well
+    instead: str = LEAVE_OUT,  # what to do where it is not met
+    orders: bool = False,  # whether a score that is the same for every row will not do
+) -> None:
+    if task.target.kind not in kinds:
+        wanted = "classes" if kinds == CLASSES else " or ".join(sorted(kinds))
         found = f"{task.n_classes} classes ({some(task.classes)})" if task.n_classes else "numbers"
         raise InputError(
-            f"{need.option} is for {kinds}, and the target {task.target.name!r} has {found}: {need.instead}"
+            f"{option} is for {wanted}, and the target {task.target.name!r} has {found}: {instead}"
         )
-    if need.rows:
+    if rows:
         task.units.check_independent(
-            f"{need.option} counts {need.rows} as independent, which rows of groups are not: leave it out, "
-            "or --group"
+            f"{option} counts {rows} as independent, which rows of groups are not: leave it out, or --group"
         )
     for label, single in learner.by_label.items():
-        gives = "none" if need.output in OUTPUTS and need.output not in single.outputs else ""
-        gives = "every row the same" if need.orders and label == SAME_SCORE else gives
-        if need.output is not None and gives:
+        gives = "none" if output in OUTPUTS and output not in single.outputs else ""
+        gives = "every row the same" if orders and label == SAME_SCORE else gives
+        if output is not None and gives:
             raise InputError(
-                f"{need.option} needs {OUTPUTS[need.output]}, and learner {label} gives {gives}: leave one "
+                f"{option} needs {OUTPUTS[output]}, and learner {label} gives {gives}: leave one "
                 "of them out, or choose a learner such as linear or forest"
             )
 
@@ -836,9 +828,9 @@ def _check_fits(study: BaseStudy, task: Task, stored: bool) -> None:
     others = "choose one of classes, such as svm or forest", "choose one of numbers, such as ridge"
     instead = task.target.word(*others) if len(learners) == 1 else LEAVE_OUT
     if balance != Balance.NONE:
-        _check_need(Requirement(f"balance={balance}", CLASSES), study.learner, task)
+        _check_need(study.learner, task, f"balance={balance}", CLASSES)
     for label, single in learners.items():
-        _check_need(Requirement(f"learner {label}", single.kinds, instead=instead), single, task)
+        _check_need(single, task, f"learner {label}", single.kinds, instead=instead)
         if task.weighting.columns and not single.weighs_rows:
             raise InputError(
                 f"learner {label} does not use weights of rows: choose one that does, such as "
@@ -885,7 +877,7 @@ def check_splits(study: Procedure, scores: Sequence[Score], task: Task) -> None:
             f"stratify keeps groups whole in kfold and repeated_kfold, not in {resampling.name}: "
             "choose one of these, or leave out stratify or the groups"
         )
-    _check_need(Requirement("stratify", CLASSES), study.learner, task)
+    _check_need(study.learner, task, "stratify", CLASSES)
 
 
 def check_interval_on(study: Procedure, task: Task) -> None:

@@ -131,11 +131,11 @@ def test_what_is_left_open_could_be_better_and_nothing_else_is(done: Done) -> No
 
 def test_screens_are_parts_of_one_split_each_within_the_one_before() -> None:
     problem = Problem.of(SCREENED, blobs(900))
-    assert len(problem.screens) >= 1
     first = len(problem.sizes)
+    assert len(problem.folds) > first
     for number in range(3):
         whole = problem.split(problem.screened, number)
-        for position in range(first, first + len(problem.screens)):
+        for position in range(first, len(problem.folds)):
             part, fold = problem.split(position, number), problem.folds[position]
             assert np.isin(part.train, whole.train).all()
             assert np.isin(part.select, whole.select).all()

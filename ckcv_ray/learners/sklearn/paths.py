@@ -271,7 +271,7 @@ class SplitFits:
         self.seeds = make_seed_sequence(train)
         self.global_seed = draw_seeds(self.seeds, 1)[0] if learner.foreign else 0
         self.constant = bool(task.classes) and bool(np.all(self.y == self.y[0]))
-        self.shared: dict[str, Nearest] = {}
+        self.shared: dict[str, tuple[Rows, Classes, NDArray[np.bool_], NDArray[Any]]] = {}
         self._heads: dict[str, Head] = {}
 
     def fit(self, path: int, length: int) -> "EstimatorPath":
@@ -497,15 +497,6 @@ class CatBoostRounds(LibraryRounds):
     parameter = "iterations"
 
 
-class Nearest(NamedTuple):
-    """The nearest training rows of each scored row, nearest first, and one more if there is one."""
-
-    distance: Rows  # distances, (scored rows, neighbours)
-    number: Classes  # class of each, by position in ``classes``, (scored rows, neighbours)
-    tied: NDArray[np.bool_]  # whether any neighbour may be as far away as the next, (neighbours - 1,)
-    classes: NDArray[Any]  # classes of the training rows
-
-
 class Neighbours(EstimatorPath):
     """Numbers of neighbours: the nearest few are the first of the nearest many, unless distances are tied."""
 
@@ -518,43 +509,49 @@ class Neighbours(EstimatorPath):
         return super().applies(estimator) and last_step(estimator).weights in ("uniform", "distance")
 
     def labels(self) -> Classes:
-        """Return the labels for each number of neighbours."""
-        nearest, counts = self._find_nearest(), [setting["n_neighbors"] for setting in self.settings]
-        if counts[-1] > nearest.distance.shape[1]:
-            alone = map(self.split.fit_alone, self.settings)
-            return np.array([*map(self.split.labels, alone)])  # raises as a fit alone would
-        template = self.split.learner.template(self.settings[0])
+        """Return the labels for each number of neighbours.
+
+        The nearest training rows of each scored row, nearest first, and one more if there is one, are found
+        once for all ways of weighting them.
+        """
+        from sklearn.utils.extmath import row_norms
+
+        split, longest, counts = (
+            self.split,
+            self.settings[-1],
+            [each["n_neighbors"] for each in self.settings],
+        )
+        key = json.dumps({name: v for name, v in longest.items() if name != "weights"}, sort_keys=True)
+        if key not in split.shared:
+            fit = split.fit_alone(longest)
+            last, X = last_step(fit.estimator), split.transform(fit)
+            distance, index = last.kneighbors(X, min(counts[-1] + 1, last.n_samples_fit_))
+            squares = max(row_norms(rows, squared=True).max() for rows in (X, last._fit_X))
+            gap = np.diff(distance, axis=1) * (distance[:, 1:] + distance[:, :-1])
+            tied = np.any(gap <= TIE * (distance[:, 1:] ** 2 + squares), axis=0)  # with the next, in any row
+            split.shared[key] = distance, last._y[index], tied, last.classes_
+        distance, number, tied, classes = split.shared[key]
+        if counts[-1] > distance.shape[1]:
+            alone = map(split.fit_alone, self.settings)
+            return np.array([*map(split.labels, alone)])  # raises as a fit alone would
+        template = split.learner.template(self.settings[0])
         weighted = last_step(template.estimator).weights == "distance"
         with np.errstate(divide="ignore"):
-            weights = 1.0 / nearest.distance if weighted else np.ones(nearest.distance.shape)
-        of_classes = [nearest.number == c for c in range(len(nearest.classes))]
-        exact, found = np.isinf(weights), list[Classes]()
-        for step, count in enumerate(counts):
-            if nearest.tied[0 if weighted else count - 1 : count].any():
-                found.append(self.split.labels(self.split.fit_alone(self.settings[step])))
+            weights = 1.0 / distance if weighted else np.ones(distance.shape)
+        of_classes, exact, found = (
+            [number == c for c in range(len(classes))],
+            np.isinf(weights),
+            list[Classes](),
+        )
+        for setting, count in zip(self.settings, counts, strict=True):
+            if tied[0 if weighted else count - 1 : count].any():
+                found.append(split.labels(split.fit_alone(setting)))
                 continue
             here = exact[:, :count]  # if any are at distance 0, only these vote
             votes = np.where(np.any(here, axis=1, keepdims=True), here, weights[:, :count])
             sums = [np.sum(np.where(of_class[:, :count], votes, 0.0), axis=1) for of_class in of_classes]
-            found.append(nearest.classes[np.argmax(sums, axis=0)])
+            found.append(classes[np.argmax(sums, axis=0)])
         return np.array(found).astype(np.int32)
-
-    def _find_nearest(self) -> Nearest:
-        """Return the nearest rows, found once for all ways of weighting them."""
-        from sklearn.utils.extmath import row_norms
-
-        setting = self.settings[-1]
-        fixed = {name: value for name, value in setting.items() if name != "weights"}
-        key = json.dumps(fixed, sort_keys=True)
-        if key not in self.split.shared:
-            fit = self.split.fit_alone(setting)
-            last, X = last_step(fit.estimator), self.split.transform(fit)
-            distance, index = last.kneighbors(X, min(setting["n_neighbors"] + 1, last.n_samples_fit_))
-            squares = max(row_norms(rows, squared=True).max() for rows in (X, last._fit_X))
-            gap = np.diff(distance, axis=1) * (distance[:, 1:] + distance[:, :-1])
-            tied = np.any(gap <= TIE * (distance[:, 1:] ** 2 + squares), axis=0)
-            self.split.shared[key] = Nearest(distance, last._y[index], tied, last.classes_)
-        return self.split.shared[key]
 
 
 class Pruning(EstimatorPath):

@@ -221,24 +221,26 @@ def _check_object(part: Any) -> None:
             raise ValueError("a tree has no depth")
         left, right, feature = (tree["nodes"][name] for name in ("left_child", "right_child", "feature"))
         _check_nodes(left, right, feature, left == -1, int(part.n_features))
-    elif kind.__module__.startswith("sklearn."):
-        for attribute in CHECKS.keys() & state.keys():
-            CHECKS[attribute](part)
+    elif kind.__module__.startswith("sklearn."):  # by attributes that a fitted one needs to predict
+        if "tree_" in state:  # in a pipeline, the rows that it gets may have more columns than the table
+            _check_demanded(part, int(part.tree_.n_features) if _type_name(part.tree_) == TREE else None)
+        if "init_" in state:
+            stages, per_stage = part.estimators_, part.n_trees_per_iteration_
+            if not (isinstance(stages, np.ndarray) and stages.ndim == 2 and stages.shape[1] == per_stage):
+                raise ValueError("its trees are not those of its classes")
+            for tree in stages.flat:
+                _check_demanded(tree, vars(stages[0, 0]).get("n_features_in_"))
+        if "_predictors" in state:
+            _check_predictors(part)
+        if "_n_support" in state:
+            _check_support(part)
     elif kind.__module__.startswith("scipy.sparse"):
         raise ValueError("it holds a sparse matrix, whose indices nothing checks")
     if not isinstance(part, np.ndarray) and state.get("n_jobs") not in (None, 1):
         raise ValueError(f"n_jobs is {quote(state['n_jobs'])}: predictions take one thread")
 
 
-def _check_columns_of_tree(part: Any) -> None:
-    """Check a tree against the number of columns that scikit-learn demands of the rows that it gets.
-
-    In a pipeline, that may be more than the table has.
-    """
-    _check_demanded(part, int(part.tree_.n_features) if _type_name(part.tree_) == TREE else None)
-
-
-def _check_columns_of_predictors(part: Any) -> None:
+def _check_predictors(part: Any) -> None:
     """Check the trees of histogram boosting like others; only the estimator knows their columns."""
     demanded, preprocessor = (vars(part).get(name) for name in ("n_features_in_", "_preprocessor"))
     predictors = [predictor for of_round in part._predictors for predictor in of_round]
@@ -271,22 +273,6 @@ def _check_support(part: Any) -> None:
     given += ["_impl" not in state, state["_sparse"] is False, state["kernel"] in KERNELS]
     if not (all(given) and np.all(per_class >= 0) and np.sum(per_class) == len(vectors)):
         raise ValueError("its support vectors, coefficients and offsets do not belong together")
-
-
-def _check_stages(part: Any) -> None:
-    stages, per_stage = part.estimators_, part.n_trees_per_iteration_
-    if not (isinstance(stages, np.ndarray) and stages.ndim == 2 and stages.shape[1] == per_stage):
-        raise ValueError("its trees are not those of its classes")
-    for tree in stages.flat:
-        _check_demanded(tree, vars(stages[0, 0]).get("n_features_in_"))
-
-
-CHECKS = {  # by an attribute that a fitted estimator needs to predict: what checks it
-    "tree_": _check_columns_of_tree,
-    "init_": _check_stages,
-    "_predictors": _check_columns_of_predictors,
-    "_n_support": _check_support,
-}
 
 
 def _check_nodes(left: Any, right: Any, feature: Any, leaf: Any, n_features: int) -> None:
