@@ -71,20 +71,14 @@ class Scoring:
         """Return the number of totals."""
         return sum(score.width(n_classes) for score in self.scores)
 
-    def of(self, fits: Fits, length: int) -> ScoreTotals:
-        """Return the totals of each fit, (length, columns); labels may come from shared work."""
-        if self.needs == {Output.LABEL}:
-            return np.asarray(fits.totals(self), np.float64)
-        models = map(fits.model, range(length))
-        return np.array([self._totals(model.predict_outputs(self.X, self.needs)) for model in models])
-
     def totals(self, y: Numbers, predicted: Numbers, n_classes: int) -> ScoreTotals:
         """Return the totals of labels (..., rows); see ``core.measures.Measure``."""
         labels = np.asarray(predicted, np.int32).reshape(-1, predicted.shape[-1])
-        each = [self._totals(measures.Outputs(row)) for row in labels]
+        each = [self.totals_of(measures.Outputs(row)) for row in labels]
         return np.array(each).reshape(*predicted.shape[:-1], -1)
 
-    def _totals(self, outputs: measures.Outputs) -> list[float]:
+    def totals_of(self, outputs: measures.Outputs) -> list[float]:
+        """Return the totals of a model's outputs."""
         totals: list[float] = []
         for score in self.scores:
             value = score.of(self.y, outputs)
@@ -161,24 +155,65 @@ class Problem:
         if task.split_by.column != (study.column or ""):
             raise InputError(f"read the task with split_by={study.column!r}: its study divides rows by that")
         if isinstance(study, Procedure):
-            procedure, scores = _canonicalize_scored(study, task)
-            task = _fill_new_rows(procedure, task)
-            sizes = procedure.resampling.fold_sizes(task.divided.n_units)
-            made = cls(procedure, task, task, None, sizes, run_id(procedure, task.digest), scores)
-            more = sizes if procedure.permutations else ()
-            n_splits = procedure.permutations * sizes[OUTER].n_splits
-            if (inner := procedure.resampling.inner) is not None:
-                more, n_splits = inner.fold_sizes(len(made._divide(OUTER, 0).train)), int(made.starts[-1])
-            made = replace(made, sizes=(*sizes, *(size._replace(n_splits=n_splits) for size in more)))
-            made._check_rows()
-            return made
-        study, held, learned = _canonicalize_certified(study, task)
-        sizes = study.resampling.fold_sizes(learned.n_units)
+            return cls._of_procedure(study, task)
+        study = replace(study, certification=check_certified(study, task))
+        held, learned = divide(study, task)
+        check_subgroups(study.certification.subgroups, learned)
+        learning = np.arange(task.n) if held is None else np.delete(np.arange(task.n), held)
+        numbers = _recode_table(task, learned)  # as columns are encoded for learners that need numbers alone
+        if not numbers.schema.plain:
+            numbers = study.encoding.resolve(trees=False).fit(numbers, learning).task(numbers)
+        learner, criterion = study.learner.canonical(numbers), study.criterion.on(task.classes)
+        n, settings, report_k = learned.n_units, sum(learner.space.lengths), study.search.report_k
+        check_folds("report_k", report_k, n, task.unit)
+        assert isinstance(study.resampling, CertifiableFolds)
+        resampling = study.resampling.canonical(n, settings, criterion.delta, task.unit)
+        for k in report_k:
+            if resampling.k is not None and k not in resampling.k:
+                asked = ",".join(map(str, resampling.k))
+                raise InputError(f"report_k={k} is not among k={asked}: add it to k to have it computed")
+        sizes = resampling.fold_sizes(n)
+        search = study.search.resolve(n, settings, len(sizes), max(size.n_splits for size in sizes))
+        study = replace(study, learner=learner, criterion=criterion, resampling=resampling, search=search)
         made = cls(study, learned, task, held, sizes, run_id(study, identify_data(task, learned)))
         made.check_effort()
         made._check_rows()
         for quantity in study.certification.quantities.values():
             quantity.check(made)
+        return made
+
+    @classmethod
+    def _of_procedure(cls, study: Procedure, task: Task) -> "Problem":
+        """Apply a study without a certification to a task."""
+        _check_fits(study, task, stored=study.choose != "")
+        names = dict.fromkeys((*study.measure_names, *filter(None, [study.select_by])))
+        functions = {
+            name: own.score(task.target.kind, task.labelled) for name, own in study.functions.items()
+        }
+        scores = tuple(functions.get(name) or measures.make_score(name, task.target.kind) for name in names)
+        for score in scores:
+            _check_need(study.learner, task, f"measure={score.name}", output=score.needs)
+        check_splits(study, scores, task)
+        outer = getattr(study.resampling, "outer", study.resampling)
+        scores = tuple(map(measures.extend_score, scores)) if outer.corrected else scores
+        check_interval_on(study, task)
+        learner, numbers = study.learner, task  # as columns are encoded for learners that need numbers alone
+        if not task.schema.plain:
+            numbers = study.encoding.resolve(trees=False).fit(task, np.arange(task.n)).task(task)
+        if study.select_by is None and not study.choose:  # nothing is selected
+            # As many columns as their kinds say: an encoder's number depends on the rows it is fitted to.
+            X = task.X if task.schema.plain else expand_dates(task.X, task.schema)
+            learner = learner.usual(replace(task, X=X))
+        study = study.with_learner(learner.canonical(numbers))
+        check_simplest(study, task)
+        task = _fill_new_rows(study, task)
+        sizes = study.resampling.fold_sizes(task.divided.n_units)
+        made = cls(study, task, task, None, sizes, run_id(study, task.digest), scores)
+        more, n_splits = sizes if study.permutations else (), study.permutations * sizes[OUTER].n_splits
+        if (inner := study.resampling.inner) is not None:
+            more, n_splits = inner.fold_sizes(len(made._divide(OUTER, 0).train)), int(made.starts[-1])
+        made = replace(made, sizes=(*sizes, *(size._replace(n_splits=n_splits) for size in more)))
+        made._check_rows()
         return made
 
     @property
@@ -258,9 +293,12 @@ class Problem:
     def compute_totals(self, fits: Fits, measure: Measure, length: int) -> Numbers:
         """Return the totals of each fit, (length, ``n_totals``).
 
-        Scores ask the models where labels are not enough.
+        Scores ask the models where labels, which may come from shared work, are not enough.
         """
-        return measure.of(fits, length) if isinstance(measure, Scoring) else fits.totals(measure)
+        if not isinstance(measure, Scoring) or measure.needs == {Output.LABEL}:
+            return fits.totals(measure)
+        outputs = (fits.model(step).predict_outputs(measure.X, measure.needs) for step in range(length))
+        return np.array([measure.totals_of(each) for each in outputs])
 
     @property
     def n_totals(self) -> int:
@@ -610,53 +648,6 @@ class Problem:
         train, inside = self._divide(OUTER, outer).train, number - int(self.starts[outer])
         split = inner.split(self.task.strata.take(train), self.sizes[size], inside, draws.inside(outer))
         return Split(*(train[part] for part in split))
-
-
-def _canonicalize_certified(study: Study, task: Task) -> tuple[Study, Index | None, Task]:
-    """Return the canonical form of a study with a certification, the rows held out, and the others."""
-    study = replace(study, certification=check_certified(study, task))
-    held, learned = divide(study, task)
-    check_subgroups(study.certification.subgroups, learned)
-    learning = np.arange(task.n) if held is None else np.delete(np.arange(task.n), held)
-    numbers = _recode_table(task, learned)  # as columns are encoded for learners that need numbers alone
-    if not numbers.schema.plain:
-        numbers = study.encoding.resolve(trees=False).fit(numbers, learning).task(numbers)
-    learner, criterion = study.learner.canonical(numbers), study.criterion.on(task.classes)
-    n, settings, report_k = learned.n_units, sum(learner.space.lengths), study.search.report_k
-    check_folds("report_k", report_k, n, task.unit)
-    assert isinstance(study.resampling, CertifiableFolds)
-    resampling = study.resampling.canonical(n, settings, criterion.delta, task.unit)
-    for k in report_k:
-        if resampling.k is not None and k not in resampling.k:
-            asked = ",".join(map(str, resampling.k))
-            raise InputError(f"report_k={k} is not among k={asked}: add it to k to have it computed")
-    sizes = resampling.fold_sizes(n)
-    search = study.search.resolve(n, settings, len(sizes), max(size.n_splits for size in sizes))
-    study = replace(study, learner=learner, criterion=criterion, resampling=resampling, search=search)
-    return study, held, learned
-
-
-def _canonicalize_scored(study: Procedure, task: Task) -> tuple[Procedure, tuple[Score, ...]]:
-    _check_fits(study, task, stored=study.choose != "")
-    names = dict.fromkeys((*study.measure_names, *filter(None, [study.select_by])))
-    functions = {name: own.score(task.target.kind, task.labelled) for name, own in study.functions.items()}
-    scores = tuple(functions.get(name) or measures.make_score(name, task.target.kind) for name in names)
-    for score in scores:
-        _check_need(study.learner, task, f"measure={score.name}", output=score.needs)
-    check_splits(study, scores, task)
-    outer = getattr(study.resampling, "outer", study.resampling)
-    scores = tuple(map(measures.extend_score, scores)) if outer.corrected else scores
-    check_interval_on(study, task)
-    learner, numbers = study.learner, task  # as columns are encoded for learners that need numbers alone
-    if not task.schema.plain:
-        numbers = study.encoding.resolve(trees=False).fit(task, np.arange(task.n)).task(task)
-    if study.select_by is None and not study.choose:  # nothing is selected
-        # As many columns as their kinds say: an encoder's number depends on the rows it is fitted to.
-        X = task.X if task.schema.plain else expand_dates(task.X, task.schema)
-        learner = learner.usual(replace(task, X=X))
-    study = study.with_learner(learner.canonical(numbers))
-    check_simplest(study, task)
-    return study, scores
 
 
 def divide(study: AnyStudy, task: Task) -> tuple[Index | None, Task]:

@@ -596,12 +596,33 @@ class _Asked(NamedTuple):
         return plain | ({f"{self.label}.{name}": name for name in plain} if self.label else {})
 
     def make(self, asked: Mapping[str, object]) -> Any:
-        """Make it with those of the given options that are its own."""
-        given = {name: asked[full] for full, name in self.names.items() if full in asked}
+        """Make it with those of the given options that are its own.
+
+        Some may be written inside the value of another one, as in "budget:keep=0.5".
+        """
+        given: dict[str, Any] = {name: asked[full] for full, name in self.names.items() if full in asked}
         declared = {name: field.metadata["option"] for name, field in options(self.kind).items()}
         values = {name: v for name, v in self.before.items() if declared[name].inside not in given}
         for whole in given.keys() - declared.keys():
-            values |= _read_inside(self.kind, whole, given.pop(whole))
+            inside, written = list_inside(self.kind, whole), given.pop(whole)
+            if whole in SLOTS:
+                text = written.partition(":")[2]
+                if len(inside) == 1 or not text:
+                    values |= dict.fromkeys(inside, text) if text else {}
+                    continue
+                written = dict(pair.partition("=")[::2] for pair in text.split(","))
+                check_names(self.kind.name, written, inside)
+            for name, listed in (check_space(whole, written) or {}).items():
+                if name not in inside:
+                    own = f"; {name} is an option of its own" if name in declared else suggest(name, inside)
+                    raise InputError(
+                        f"{whole} {quote(name)}: {self.kind.name} takes {', '.join(inside)}{own}"
+                    )
+                single = isinstance(listed, tuple) and not isinstance(inside[name].default, tuple)
+                if single and len(listed) > 1:
+                    shown = ",".join(map(str, listed))
+                    raise InputError(f"{whole} {name}={shown}: {self.kind.name} takes one value")
+                values[name] = listed[0] if single else listed
         return self.kind(**values | given)
 
 
@@ -735,27 +756,6 @@ def _hand_out_params(asked: Mapping[str, Any], parts: Sequence[_Asked]) -> dict[
     for label, params in given.items():
         rest[f"{label}.param"] = params | (check_space("param", rest.get(f"{label}.param")) or {})
     return rest
-
-
-def _read_inside(kind: Any, whole: str, given: Any) -> dict[str, Any]:
-    """Return the options that are written inside the value of another one, such as "budget:keep=0.5"."""
-    inside = list_inside(kind, whole)
-    if whole in SLOTS:
-        text = given.partition(":")[2]
-        if len(inside) == 1 or not text:
-            return dict.fromkeys(inside, text) if text else {}
-        given = dict(pair.partition("=")[::2] for pair in text.split(","))
-        check_names(kind.name, given, inside)
-    found: dict[str, Any] = {}
-    for name, values in (check_space(whole, given) or {}).items():
-        if name not in inside:
-            own = f"; {name} is an option of its own" if name in options(kind) else suggest(name, inside)
-            raise InputError(f"{whole} {quote(name)}: {kind.name} takes {', '.join(inside)}{own}")
-        single = isinstance(values, tuple) and not isinstance(inside[name].default, tuple)
-        if single and len(values) > 1:
-            raise InputError(f"{whole} {name}={','.join(map(str, values))}: {kind.name} takes one value")
-        found[name] = values[0] if single else values
-    return found
 
 
 def fold_values(part: Named, fixed: bool) -> dict[str, object]:
