@@ -89,17 +89,17 @@ def write_install(extra: str) -> str:
 
 def ceil_percent(bound: float) -> str:
     """Format an upper bound, rounded up."""
-    return _format_units(ceil(SCALE * bound - SLACK))
+    return f"{ceil(SCALE * bound - SLACK) / 10**DIGITS:.{DIGITS}f} %"
 
 
 def floor_percent(bound: float) -> str:
     """Format a lower bound, rounded down."""
-    return _format_units(floor(SCALE * bound + SLACK))
+    return f"{floor(SCALE * bound + SLACK) / 10**DIGITS:.{DIGITS}f} %"
 
 
 def format_percent(value: float) -> str:
     """Format an estimate or a share, rounded to the nearest."""
-    return _format_units(round(SCALE * value))
+    return f"{round(SCALE * value) / 10**DIGITS:.{DIGITS}f} %"
 
 
 def format_level(delta: float) -> str:
@@ -116,10 +116,6 @@ def duration(seconds: float) -> str:
     if seconds < 5400:
         return f"{seconds / 60:.0f} min"
     return f"{seconds / 3600:.1f} h" if seconds < 172_800 else f"{seconds / 86_400:.1f} days"
-
-
-def _format_units(units: int) -> str:
-    return f"{units / 10**DIGITS:.{DIGITS}f} %"
 
 
 def round_bound(bound: float, up: bool = True) -> str:

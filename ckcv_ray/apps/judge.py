@@ -85,7 +85,7 @@ class Asked(NamedTuple):
         listed = self.claim.split(",") if isinstance(self.claim, str) and self.claim else self.claim or ()
         names = [str(name) for name in sequence("claim", listed, least=0, kind="names")]
         if not names and not self.require and self.largest_group is None:
-            names = ["error" if self.has_predictions(columns) else AUC]
+            names = [AUC if columns.prediction is None and self.cut_off is None else "error"]
         named = {RENAMED.get(name, name): f"claim={name}" for name in names}
         if (largest := self.largest_group) is not None:
             named = {f"row_error:{largest:g}": f"largest_group={largest:g}"} | named
@@ -93,18 +93,14 @@ class Asked(NamedTuple):
             named[f"better:{columns.against}"] = f"against={columns.against}"
         return named
 
-    def has_predictions(self, columns: PredictionColumns) -> bool:
-        """Return whether something was predicted, by a cut-off of scores if not in a separate column."""
-        return columns.prediction is not None or self.cut_off is not None
-
     @contextmanager
-    def name_options(self, columns: PredictionColumns) -> Iterator[None]:
+    def name_options(self, claims: Mapping[str, str]) -> Iterator[None]:
         """Name the options that were given in an InputError about the claims of a study."""
         try:
             yield
         except InputError as error:
             message = str(error)
-            for name, option in self.list_claims(columns).items():
+            for name, option in claims.items():
                 message = message.replace(f"claim={name} ", f"{option} ")
             for asked, name in RENAMED.items():
                 message = message.replace(f"add {name} ", f"add {asked} ").replace(f"={name}>", f"={asked}>")
@@ -112,12 +108,13 @@ class Asked(NamedTuple):
 
     def find_lacks(self, columns: PredictionColumns, claims: Mapping[str, str]) -> Iterator[str]:
         """Yield what is wrong with options that have no effect, or need what is not known about the rows."""
-        if not self.has_predictions(columns) and columns.score is None:
+        predicts = columns.prediction is not None or self.cut_off is not None  # a cut-off of scores does
+        if not predicts and columns.score is None:
             yield "nothing says what was predicted: name its column with --prediction, or scores with --score"
         at_cut_off = {AUC, *(BINARY_RECALLS if self.require else ())}
         about = [option for name, option in claims.items() if name not in at_cut_off]
         about += [f"subgroups={name}" for name in columns.subgroups]
-        if about and not self.has_predictions(columns):
+        if about and not predicts:
             yield (
                 f"{about[0]} is about predictions, and there are only scores: name a column of predictions "
                 "with --prediction, or give a --cut-off that was fixed beforehand"
@@ -145,24 +142,6 @@ class Asked(NamedTuple):
             yield "a baseline is a number to compare with: it needs predicted numbers, and so --clip"
         if self.empty_wrong and ([*claims] != [ERROR] or columns.subgroups):
             yield "rows without a label can only be counted for the error: claim nothing else"
-
-    def make_study(self, columns: PredictionColumns) -> Study:
-        """Return the study that says what is claimed.
-
-        Raises:
-            InputError: a value is out of its range, or an option has no effect.
-        """
-        claims = self.list_claims(columns)
-        for lack in self.find_lacks(columns, claims):
-            raise InputError(lack)
-        of_kind = {"learner": "ridge", "clip": self.clip}
-        if self.clip is None:
-            of_kind = {"learner": "svm_nystroem"}  # it is not fitted, but could be, whatever the weights
-        shared = {name: getattr(self, name) for name in ("positive", "require", "accept", "delta", "seed")}
-        asked = {"certify": "holdout", "claim": (*claims,) or (ERROR,), "subgroups": columns.subgroups}
-        if isinstance(self.accept, str):
-            shared["accept"] = OWN_PPV.sub(RENAMED["ppv"], self.accept)
-        return Study.of(**of_kind, **shared, **asked)
 
 
 @dataclass(frozen=True, eq=False)
@@ -410,8 +389,18 @@ def judge_table(table: pa.Table, columns: PredictionColumns, asked: Asked, sourc
     Raises:
         InputError: a column is missing or does not suit its purpose, or a claim does not suit such rows.
     """
-    with asked.name_options(columns):
-        study = asked.make_study(columns)
+    claims = asked.list_claims(columns)
+    of_kind: dict[str, Any] = {"learner": "ridge", "clip": asked.clip}
+    if asked.clip is None:
+        of_kind = {"learner": "svm_nystroem"}  # it is not fitted, but could be, whatever the weights
+    named = {name: getattr(asked, name) for name in ("positive", "require", "accept", "delta", "seed")}
+    if isinstance(asked.accept, str):
+        named["accept"] = OWN_PPV.sub(RENAMED["ppv"], asked.accept)
+    with asked.name_options(claims):
+        for lack in asked.find_lacks(columns, claims):
+            raise InputError(lack)
+        claimed = {"claim": (*claims,) or (ERROR,), "subgroups": columns.subgroups}
+        study = Study.of(certify="holdout", **of_kind, **named, **claimed)
         found = read_predictions(table, columns, asked.clip is not None, asked.empty_wrong, source)
         if found.score is not None and len(classes := found.task.classes) != 2:
             raise InputError(f"score={columns.score!r} is for two classes, and there are {len(classes)}")
@@ -422,9 +411,9 @@ def judge_table(table: pa.Table, columns: PredictionColumns, asked: Asked, sourc
         cut_off = CutOff(asked.cut_off, held.problem.positive)
         found = replace(found, predicted=cut_off.classify(found.score), cut_off=asked.cut_off)
     held = replace(held, predictions=found)
-    claims = tuple(replace(claim, statement=reword(claim.statement)) for claim in prove(held, 0))
+    proven = tuple(replace(claim, statement=reword(claim.statement)) for claim in prove(held, 0))
     accepted = held.problem.certification.accepted
     units, has_losses = found.task.n_units, held.problem.has_losses
-    known = [*map(held.count_known, claims)]
+    known = [*map(held.count_known, proven)]
     decisions = tuple(decide(condition, known, units, has_losses) for condition in accepted)
-    return Judgement(held, found.task.classes, claims, tuple(claim_subgroups(held)), decisions)
+    return Judgement(held, found.task.classes, proven, tuple(claim_subgroups(held)), decisions)
