@@ -3,10 +3,11 @@
 Also what commands say of a changed environment, while they compute, and of a result.
 """
 
+import signal
 import sys
 from collections import Counter
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from tempfile import NamedTemporaryFile
 from time import monotonic
 from typing import Annotated, NamedTuple
@@ -18,7 +19,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from ckcv_ray.claims.quantity import Acceptance
 from ckcv_ray.cli.options import make_argument, make_flag, make_option, with_options
-from ckcv_ray.cli.output import NOT_YET_PROVEN, PROVEN_WORSE, say, show
+from ckcv_ray.cli.output import NOT_YET_PROVEN, PROVEN_WORSE, Signals, say, show
 from ckcv_ray.engine.queue import Progress as RunProgress
 from ckcv_ray.errors import InputError, StoreError, name_reason, plain, pluralize
 from ckcv_ray.runs.progress import describe_progress
@@ -260,6 +261,18 @@ class Display(Progress):
         """Remove the live line; without a terminal there is none, and rich would print an empty one."""
         if not self.disable:
             super().stop()
+
+
+@contextmanager
+def end_if_interrupted(out: str | None, unsaved: str = "no work was saved") -> Iterator[Signals]:
+    """When a computation is interrupted, say what is saved in a folder, if any; exit as the shell expects."""
+    signals = Signals()
+    try:
+        yield signals
+    except KeyboardInterrupt:
+        saved = f"completed work is saved in {out}; run the same command again to resume"
+        say(f"interrupted: {saved if out and RunFolder(out).files.exists() else unsaved}")
+        raise typer.Exit(128 + (signals.received or signal.SIGINT)) from None
 
 
 def show_result(result: Result, folder: str, as_json: bool, details: bool = False) -> None:

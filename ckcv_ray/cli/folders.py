@@ -1,7 +1,6 @@
 """Commands status, list and verify: what run folders hold."""
 
 import os
-import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -13,8 +12,15 @@ from typing import Annotated, Any, NamedTuple, cast
 import typer
 
 from ckcv_ray.cli import options
-from ckcv_ray.cli.data import Display, check_source, make_reading, read_rows_if_named, say_environment
-from ckcv_ray.cli.output import NOT_YET_PROVEN, Signals, console, say, show
+from ckcv_ray.cli.data import (
+    Display,
+    check_source,
+    end_if_interrupted,
+    make_reading,
+    read_rows_if_named,
+    say_environment,
+)
+from ckcv_ray.cli.output import NOT_YET_PROVEN, console, say, show
 from ckcv_ray.engine.queue import Queue
 from ckcv_ray.errors import (
     CKCVError,
@@ -212,20 +218,16 @@ def verify(
         ckcv verify runs/patients --table patients.csv
         ckcv verify runs/patients --rerun --backend ray
     """
-    signals = Signals()
     rows = read_rows_if_named(test or None, reading, "the file of --test: name one as well")
     if not 0 < limit < threading.TIMEOUT_MAX:
         raise InputError(f"limit={limit:g} is not a number of seconds above 0, such as 600")
-    try:
-        with (
-            _end_after(limit),
-            signals if rerun else nullcontext(),
-            Display(console) if rerun else nullcontext() as display,
-        ):
-            found = verify_folder(folder, rerun, rows, execution, display, signals.stop, limit, say, table)
-    except KeyboardInterrupt:
-        say("interrupted: a verification changes nothing in the run folder")
-        raise typer.Exit(128 + (signals.received or signal.SIGINT)) from None
+    with (
+        end_if_interrupted(None, "a verification changes nothing in the run folder") as signals,
+        _end_after(limit),
+        signals if rerun else nullcontext(),
+        Display(console) if rerun else nullcontext() as display,
+    ):
+        found = verify_folder(folder, rerun, rows, execution, display, signals.stop, limit, say, table)
     say_environment(folder)
     name, verdict = options.find_run_id(folder), found.verdict if found.ok else None
     differences, unverified = ([*map(plain, one)] for one in (found.differences, found.unverified))

@@ -233,17 +233,6 @@ def _parameter(
     return Parameter(name, Parameter.POSITIONAL_OR_KEYWORD, default=shown, annotation=kind | None)
 
 
-def takes(*parameters: Parameter) -> Callable[[Callable[..., Given]], Callable[..., Given]]:
-    """Declare the parameters of a function that computes a command's parameter; see ``with_options``."""
-
-    def decorate(make: Callable[..., Given]) -> Callable[..., Given]:
-        make.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
-        return make
-
-    return decorate
-
-
-@takes(*_parameters(Execution))
 def make_execution(**given: Any) -> Execution:
     """Make an execution from options.
 
@@ -258,11 +247,6 @@ def make_execution(**given: Any) -> Execution:
     return execution
 
 
-@takes(
-    *_parameters(Study),
-    _parameter("study", Path, "TOML file with study options; those given here take precedence.", None),
-    _parameter("paper", bool, "The paper's defaults: every k, and all rows.", None),
-)
 def make_study(study: Path | None = None, **given: Any) -> Study:
     """Make a study from options, which take precedence over those of a TOML file.
 
@@ -288,7 +272,6 @@ def _make_study(values: Mapping[str, Any]) -> Study:
     return make(**{name: value for name, value in values.items() if name != "paper"})
 
 
-@takes(*_parameters(Procedure))
 def make_procedure(**given: Any) -> Procedure:
     """Make a procedure from options.
 
@@ -300,3 +283,13 @@ def make_procedure(**given: Any) -> Procedure:
 
 def _take(given: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in given.items() if value is not None}
+
+
+_OF_STUDIES = (
+    *_parameters(Study),
+    _parameter("study", Path, "TOML file with study options; those given here take precedence.", None),
+    _parameter("paper", bool, "The paper's defaults: every k, and all rows.", None),
+)
+make_execution.__signature__ = Signature([*_parameters(Execution)])  # type: ignore[attr-defined]
+make_study.__signature__ = Signature(_OF_STUDIES)  # type: ignore[attr-defined]
+make_procedure.__signature__ = Signature([*_parameters(Procedure)])  # type: ignore[attr-defined]

@@ -2,10 +2,7 @@
 
 import os
 import shlex
-import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, cast
@@ -17,7 +14,7 @@ from ckcv_ray.claims.certify import make_error, show_rows
 from ckcv_ray.cli import data, options, output
 from ckcv_ray.cli.data import Display
 from ckcv_ray.cli.options import DetailsFlag, JsonFlag, make_option, with_options
-from ckcv_ray.cli.output import Signals, console, say
+from ckcv_ray.cli.output import console, say
 from ckcv_ray.core.quantities import parse_subgroup
 from ckcv_ray.engine import forecast
 from ckcv_ray.engine.backend import choose_backend, find_ray_address
@@ -38,7 +35,7 @@ from ckcv_ray.runs.run import (
     run_work,
 )
 from ckcv_ray.runs.scored import Scored, rank_entries
-from ckcv_ray.storage.files import locate, open_files
+from ckcv_ray.storage.files import locate
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.storage.log import Log
 from ckcv_ray.storage.pages import write_new
@@ -203,7 +200,7 @@ def _take_first_look(
     named = "--learner" in given or "--study" in given or study.learner != Study().learner
     asked = study if named else study.replace(learner=TRIED_LEARNERS)
     say(f"trying {', '.join(asked.learner.by_label)} for up to {duration(seconds)}")
-    with say_what_is_saved(None) as signals, signals:
+    with data.end_if_interrupted(None) as signals, signals:
         work = look(asked, problem, seconds, rows, signals.stop)
         scored = cast(Scored, run_work(work, SERIAL))
         best = rank_entries(scored, scored.scores[0])[0][0].learner
@@ -305,7 +302,7 @@ def _run(work: Work, out: str, execution: Execution, yes: bool, budget: str | No
             say(f"resuming: {out} holds {pluralize(recorded, 'record')} of this study")
         data.say_environment(out)
     _say_columns(work.problem)
-    with say_what_is_saved(out) as signals:
+    with data.end_if_interrupted(out) as signals:
         with signals:
             seconds = 0.0 if budget is None else parse_seconds("budget", budget)
             expected = forecast.estimate(work.problem, seconds, execution.fit_timeout)
@@ -360,7 +357,8 @@ def _allow_effort(
 def _say_columns(problem: Problem, surveyed: bool = True) -> None:
     """Say how columns are interpreted, what looks like a mistake, and if much is held out or a class rare.
 
-    Words taken for gaps in a column without other gaps are said where it has subgroups.
+    Words taken for gaps in a column without other gaps are said where it has subgroups. Columns are listed,
+    if ``surveyed``, unless it is a named set or very large. Held-out rows must not be looked at.
     """
     task, every = problem.task, problem.all_rows
     subgroups = () if problem.scores else problem.certification.subgroups
@@ -368,47 +366,22 @@ def _say_columns(problem: Problem, surveyed: bool = True) -> None:
     words = (found for found in task.gap_words if len(found.rows) > 1 or found.column in divided)
     say(*list_row_numbers(task.row_numbers))
     say(*(f"column {found.column[:60]!r} is empty in {found.describe()}" for found in words))
-    if surveyed:
-        say(*_tabulate_columns(task, every.n - task.n))
+    looked_at = surveyed and not is_named(task.source) and task.X.size <= MAX_SURVEYED
+    if looked_at and (columns := survey(task)):
+        shown = columns[:MAX_SHOWN_COLUMNS]
+        width = min(max(len("column"), *(len(column.name) for column in shown)), LONGEST_NAME)
+        say(f"{'column':<{width}}  {'kind':<8}  {'missing':>8}  {'distinct':>8}")
+        for column in shown:
+            figures = f"{column.kind:<8}  {column.missing:>8,}  {column.distinct:>8,}"
+            say(f"{plain(column.name)[:width]:<{width}}  {figures}  {plain(column.note)}".rstrip())
+        if more := len(columns) - len(shown):
+            say(f"and {pluralize(more, 'more column')}")
+        if every.n > task.n:
+            rows = pluralize(task.n, "row")
+            say(f"(of the {rows} to learn from: the held-out rows are not inspected)")
     held = every.n_units - task.n_units
     held_out = describe_held_share(held, every.n_units, every.unit)
     say(*map(plain, (*held_out, *forecast.describe_rare_classes(every, held))))
-
-
-def _tabulate_columns(task: Task, held: int) -> list[str]:
-    """Return the columns of a table as they are interpreted; nothing for a named set or a very large table.
-
-    Args:
-        task: the rows to look at.
-        held: how many others are held out, and must not be looked at before they certify.
-    """
-    if is_named(task.source) or task.X.size > MAX_SURVEYED or not (columns := survey(task)):
-        return []
-    shown = columns[:MAX_SHOWN_COLUMNS]
-    width = min(max(len("column"), *(len(column.name) for column in shown)), LONGEST_NAME)
-    lines = [f"{'column':<{width}}  {'kind':<8}  {'missing':>8}  {'distinct':>8}"]
-    for column in shown:
-        figures = f"{column.kind:<8}  {column.missing:>8,}  {column.distinct:>8,}"
-        lines.append(f"{plain(column.name)[:width]:<{width}}  {figures}  {plain(column.note)}".rstrip())
-    if more := len(columns) - len(shown):
-        lines.append(f"and {pluralize(more, 'more column')}")
-    if held:
-        lines.append(
-            f"(of the {pluralize(task.n, 'row')} to learn from: the held-out rows are not inspected)"
-        )
-    return lines
-
-
-@contextmanager
-def say_what_is_saved(out: str | None) -> Iterator[Signals]:
-    """Say what is saved in a folder, if any, when a computation is interrupted; exit as the shell expects."""
-    signals = Signals()
-    try:
-        yield signals
-    except KeyboardInterrupt:
-        saved = f"completed work is saved in {out}; run the same command again to resume"
-        say(f"interrupted: {saved if out and open_files(out).exists() else 'no work was saved'}")
-        raise typer.Exit(128 + (signals.received or signal.SIGINT)) from None
 
 
 @with_options(execution=options.make_execution, study=options.make_procedure, chosen=data.choose_columns)
@@ -445,6 +418,6 @@ def evaluate(
     is_finished(problem, RunFolder(folder))  # refuses a folder with something else before columns are shown
     data.say_environment(folder)
     _say_columns(problem)
-    with say_what_is_saved(folder) as signals, signals, Display(console) as display:
+    with data.end_if_interrupted(folder) as signals, signals, Display(console) as display:
         result = assess(study, task, folder, execution, display, signals.stop, retry_failed)
     data.show_result(result, folder, as_json)
