@@ -90,10 +90,6 @@ class Premise(NamedTuple):
     limits: str = ""  # ends the statements: what they do not say
 
 
-ONE_SOURCE = Premise("Assuming independent examples from one source")
-GROUPS_OF_ONE_SOURCE = Premise("Assuming independent groups of rows from one source")
-
-
 @dataclass(frozen=True)
 class HeldOutPredictions:
     """Predictions for the rows that certify, by each rule that is claimed.
@@ -162,7 +158,8 @@ class HeldOutPredictions:
         """Return what is assumed about the held-out rows; what is ``of_counts`` takes only independence."""
         units, where = self.problem.task.units, self.problem.certification.where
         if where is None:
-            return ONE_SOURCE if units.independent else GROUPS_OF_ONE_SOURCE
+            of = units.word("examples", "groups of rows")
+            return Premise(f"Assuming independent {of} from one source")
         these = f"{pluralize(len(self.order), units.unit)} with {where.describe()}"
         independent = "independent of each other and of the learning rows"
         if not (of_counts and units.independent and self.delta <= MOST_OF_UNLIKE):

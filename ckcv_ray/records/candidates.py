@@ -6,7 +6,7 @@ a beaten candidate covers only the shortest prefix of splits that proves it beat
 """
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from math import fsum, inf, nan
 from typing import Any
 
@@ -207,75 +207,60 @@ def _keys(problem: Problem) -> dict[str, pa.Array]:
 
 
 def _settings(problem: Problem) -> dict[str, pa.Array]:
-    """Return the hyperparameters of all positions as columns, null where a learner lacks one."""
-    tables = [
-        pa.table({name: _column(values) for name, values in learner.space.settings().items()})
-        for learner in problem.learners.values()
-    ]
-    counts = problem.settings_per_learner
-    names = dict.fromkeys(name for table in tables for name in table.column_names)
-    columns = {name: _union(name, tables, counts.tolist()) for name in names}
-    labels = {LABEL: pa.array(np.repeat(list(problem.learners), counts))} if len(tables) > 1 else {}
-    return labels | columns
+    """Return the hyperparameters of all positions as columns, null where a learner lacks one.
 
-
-def _union(name: str, tables: list[pa.Table], counts: Sequence[int]) -> pa.Array:
-    """Return a column of several tables: of one type if they agree or are numbers, else as text.
-
-    A learner without hyperparameters has a table without columns, and so without rows: ``counts`` gives them.
+    A column is of one type if learners agree or all have numbers, else text; values of several types, or
+    lists, are JSON.
     """
-    kinds = {table.schema.field(name).type for table in tables if name in table.column_names}
-    numbers = all(pa.types.is_integer(kind) or pa.types.is_floating(kind) for kind in kinds)
-    kind = kinds.pop() if len(kinds) == 1 else pa.float64() if numbers else pa.string()
-    parts = [
-        table[name].combine_chunks().cast(kind) if name in table.column_names else pa.nulls(count, kind)
-        for table, count in zip(tables, counts, strict=True)
-    ]
-    return pa.concat_arrays(parts)
-
-
-def _column(values: NDArray[Any]) -> pa.Array:
-    """Return values as a column; those of several types, or lists, as JSON text."""
-    if values.dtype != object:
-        return pa.array(values)
-    return pa.array([json.dumps(value) for value in values], pa.string())
+    tables, counts = list[dict[str, pa.Array]](), problem.settings_per_learner
+    for learner in problem.learners.values():
+        columns = learner.space.settings()
+        made = {name: of if of.dtype != object else [*map(json.dumps, of)] for name, of in columns.items()}
+        tables.append({name: pa.array(values) for name, values in made.items()})
+    found = dict[str, pa.Array]()
+    if len(tables) > 1:
+        found[LABEL] = pa.array(np.repeat(list(problem.learners), counts))
+    for name in dict.fromkeys(name for table in tables for name in table):
+        kinds = {table[name].type for table in tables if name in table}
+        numbers = all(pa.types.is_integer(kind) or pa.types.is_floating(kind) for kind in kinds)
+        kind = kinds.pop() if len(kinds) == 1 else pa.float64() if numbers else pa.string()
+        parts = [
+            table[name].cast(kind) if name in table else pa.nulls(count, kind)
+            for table, count in zip(tables, counts.tolist(), strict=True)
+        ]
+        found[name] = pa.concat_arrays(parts)
+    return found
 
 
 def _verdict(problem: Problem, selection: Selection, j: int, estimates: Totals) -> Verdict:
     """Return one size's outcomes, judged against the winner, or against the size's own best if reported."""
-    winner, separate, every = selection.winner, j in selection.own, problem.study.search.exhaustive
-    judge = selection.leaders[j] if separate else winner
-    verdict = _judge_size(selection, j, judge, keep_all=every)
-    for p, s in np.argwhere(np.all(estimates >= 0, axis=(0, -1))).tolist():
-        if every or (judge is not None and (p, s, j) == (judge.path, judge.step, judge.size)):
-            units = problem.units(Stage.ESTIMATE, j)
-            values = problem.criterion.value(estimates[:, p, s], units)
-            verdict["l_ee"][p, s] = fsum(values) / len(values)  # rounded once: the same in any order
-    leader = selection.leaders[j]
-    if leader is not None and (separate or leader == winner):
-        verdict["state"][leader.path, leader.step] = "winner" if leader == winner else "reported"
-    return verdict
-
-
-def _judge_size(selection: Selection, j: int, judge: Leader | None, keep_all: bool) -> Verdict:
-    fold, threshold = selection.sizes[j], judge.l_ms if judge else inf
+    winner, leader, every = selection.winner, selection.leaders[j], problem.study.search.exhaustive
+    separate, fold = j in selection.own, selection.sizes[j]
+    judge = leader if separate else winner
     thresholds: list[float] = selection.thresholds(j).tolist()
     shape = fold.low.shape
     last = np.ones(shape, np.bool_) if selection.finalists is None else selection.finalists[j]
     state, splits = np.full(shape, "beaten", dtype="<U8"), np.zeros(shape, dtype=np.int64)
     lower, l_ms, l_ee = (np.full(shape, nan) for _ in range(3))
     for p, s in np.ndindex(*shape):
-        proof = None if keep_all and fold.complete[p, s] else fold.proof(p, s, thresholds[p])
+        proof = None if every and fold.complete[p, s] else fold.proof(p, s, thresholds[p])
         if proof is not None:
             splits[p, s], lower[p, s] = proof
             continue
         splits[p, s], lower[p, s] = fold.prefix[p, s], fold.exact_low(p, s)
         if fold.complete[p, s]:
             l_ms[p, s] = lower[p, s]
-            state[p, s] = "tied" if l_ms[p, s] <= threshold else "beaten"
+            state[p, s] = "tied" if l_ms[p, s] <= (judge.l_ms if judge else inf) else "beaten"
         else:
             # Whatever stays in a race to its end is complete, beaten or failed; the rest was left out.
             state[p, s] = "failed" if fold.blocked[p, s] or last[p, s] else "open"
+    for p, s in np.argwhere(np.all(estimates >= 0, axis=(0, -1))).tolist():
+        if every or (judge is not None and (p, s, j) == (judge.path, judge.step, judge.size)):
+            units = problem.units(Stage.ESTIMATE, j)
+            values = problem.criterion.value(estimates[:, p, s], units)
+            l_ee[p, s] = fsum(values) / len(values)  # rounded once: the same in any order
+    if leader is not None and (separate or leader == winner):
+        state[leader.path, leader.step] = "winner" if leader == winner else "reported"
     return {"state": state, "splits": splits, "lower_bound": lower, "l_ms": l_ms, "l_ee": l_ee}
 
 
