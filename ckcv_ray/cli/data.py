@@ -98,7 +98,7 @@ def read_new_rows(source: str, reading: Reading = AS_IT_IS) -> pa.Table:
     if source != "-":
         columns = read_columns(source, reading)
         return columns.learn if columns.test is None else columns.test
-    with NamedTemporaryFile(suffix=".csv") as file:  # and messages name standard input instead
+    with NamedTemporaryFile(suffix=".csv") as file:  # messages name standard input instead
         while (content := sys.stdin.buffer.read(STDIN_BYTES)) and file.tell() <= MAX_TABLE_BYTES:
             file.write(content)
         file.flush()
@@ -151,8 +151,8 @@ def declare_types(
     keep_values: str | None = make_option("Words that are not empty cells, such as NA,none.", panel=READING),
 ) -> DeclaredTypes:
     """Collect what is said about columns."""
-    listed = (tuple(_names(text) or ()) for text in (categorical, numeric, date, keep_values))
-    categories, numbers, dates, kept = listed
+    listed = (categorical, numeric, date, keep_values)
+    categories, numbers, dates, kept = (() if text is None else tuple(split_names(text)) for text in listed)
     return DeclaredTypes(categories, numbers, dates, thousands, labels or "", drop_unlabelled, kept)
 
 
@@ -203,7 +203,8 @@ def choose_columns(
     ),
 ) -> Chosen:
     """Collect what each column is, and how columns are read."""
-    roles = Roles(target, _names(features), _names(drop), group, weight=weight, id=row_id)
+    named, dropped = (None if text is None else split_names(text) for text in (features, drop))
+    roles = Roles(target, named, dropped, group, weight=weight, id=row_id)
     return Chosen(roles, asked, reading)
 
 
@@ -213,10 +214,6 @@ TEST = make_option(
     panel="Certificate",
     check=check_source,
 )
-
-
-def _names(text: str | None) -> list[str] | None:
-    return split_names(text) if text is not None else None
 
 
 def say_environment(folder: str) -> None:

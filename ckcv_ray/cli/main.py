@@ -91,13 +91,11 @@ def name_options(message: str, options: Mapping[str, str], flags: Container[str]
         flags: the arguments whose option has no value, so that exhaustive=True is --exhaustive.
     """
     names = "|".join(map(re.escape, options))
-
-    def name_option(found: re.Match[str]) -> str:
-        if found[1] in flags and found[2]:
-            return options[found[1]]
-        return f"{options[found[1]]} {found[2] or ''}"
-
-    return re.sub(rf"(?<![\w.:,/='\"-])({names})=(?:(True)\b|(?=\S))", name_option, message)
+    return re.sub(
+        rf"(?<![\w.:,/='\"-])({names})=(?:(True)\b|(?=\S))",
+        lambda found: options[found[1]] + ("" if found[1] in flags and found[2] else f" {found[2] or ''}"),
+        message,
+    )
 
 
 def hide_types(parameters: "list[_click.Parameter]") -> "list[_click.Parameter]":

@@ -285,6 +285,7 @@ def _take(given: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in given.items() if value is not None}
 
 
+# the parameters that ``with_options`` finds: those of the parts and fields, in place of **given
 _OF_STUDIES = (
     *_parameters(Study),
     _parameter("study", Path, "TOML file with study options; those given here take precedence.", None),
