@@ -49,7 +49,7 @@ def compare(learner: str, resampling: str, task: Task, workers: int, repeats: in
     study = Procedure.of(resampling=resampling, measure="accuracy", learner=learner, **options)
     problem = Problem.of(study, task)
     made: Any = problem.learner
-    estimator = made.template(made.space.setting(0, 0)).copy([])
+    estimator = made.template(made.space.setting(0, 0)).estimator
     splits = [problem.rows(Stage.SELECT, OUTER, i) for i in range(problem.sizes[OUTER].n_splits)]
 
     def theirs(workers: int) -> Any:
