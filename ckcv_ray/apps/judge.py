@@ -66,7 +66,7 @@ NOT_COVERED = (
 
 
 class Asked(NamedTuple):
-    """What is to be claimed about predictions; see ``judge``."""
+    """What is to be claimed about predictions, by default the error, or the AUC of scores; see ``judge``."""
 
     claim: str | Sequence[str] = ()
     cut_off: float | None = None
@@ -79,32 +79,6 @@ class Asked(NamedTuple):
     delta: float = 0.05
     seed: int | str = 0
     empty_wrong: bool = False
-
-    def list_claims(self, columns: PredictionColumns) -> dict[str, str]:
-        """Return each claim with the option that asks for it; by default the error, or the AUC of scores."""
-        listed = self.claim.split(",") if isinstance(self.claim, str) and self.claim else self.claim or ()
-        names = [str(name) for name in sequence("claim", listed, least=0, kind="names")]
-        if not names and not self.require and self.largest_group is None:
-            names = [AUC if columns.prediction is None and self.cut_off is None else "error"]
-        named = {RENAMED.get(name, name): f"claim={name}" for name in names}
-        if (largest := self.largest_group) is not None:
-            named = {f"row_error:{largest:g}": f"largest_group={largest:g}"} | named
-        if columns.against is not None:
-            named[f"better:{columns.against}"] = f"against={columns.against}"
-        return named
-
-    @contextmanager
-    def name_options(self, claims: Mapping[str, str]) -> Iterator[None]:
-        """Name the options that were given in an InputError about the claims of a study."""
-        try:
-            yield
-        except InputError as error:
-            message = str(error)
-            for name, option in claims.items():
-                message = message.replace(f"claim={name} ", f"{option} ")
-            for asked, name in RENAMED.items():
-                message = message.replace(f"add {name} ", f"add {asked} ").replace(f"={name}>", f"={asked}>")
-            raise InputError(message) from None
 
     def find_lacks(self, columns: PredictionColumns, claims: Mapping[str, str]) -> Iterator[str]:
         """Yield what is wrong with options that have no effect, or need what is not known about the rows."""
@@ -142,6 +116,20 @@ class Asked(NamedTuple):
             yield "a baseline is a number to compare with: it needs predicted numbers, and so --clip"
         if self.empty_wrong and ([*claims] != [ERROR] or columns.subgroups):
             yield "rows without a label can only be counted for the error: claim nothing else"
+
+
+@contextmanager
+def _name_options(claims: Mapping[str, str]) -> Iterator[None]:
+    """Name the options that were given in an InputError about the claims of a study."""
+    try:
+        yield
+    except InputError as error:
+        message = str(error)
+        for name, option in claims.items():
+            message = message.replace(f"claim={name} ", f"{option} ")
+        for asked, name in RENAMED.items():
+            message = message.replace(f"add {name} ", f"add {asked} ").replace(f"={name}>", f"={asked}>")
+        raise InputError(message) from None
 
 
 @dataclass(frozen=True, eq=False)
@@ -389,14 +377,22 @@ def judge_table(table: pa.Table, columns: PredictionColumns, asked: Asked, sourc
     Raises:
         InputError: a column is missing or does not suit its purpose, or a claim does not suit such rows.
     """
-    claims = asked.list_claims(columns)
+    listed = asked.claim.split(",") if isinstance(asked.claim, str) and asked.claim else asked.claim or ()
+    names = [str(name) for name in sequence("claim", listed, least=0, kind="names")]
+    if not names and not asked.require and asked.largest_group is None:
+        names = [AUC if columns.prediction is None and asked.cut_off is None else "error"]
+    claims = {RENAMED.get(name, name): f"claim={name}" for name in names}  # with the option that asks for it
+    if (largest := asked.largest_group) is not None:
+        claims = {f"row_error:{largest:g}": f"largest_group={largest:g}"} | claims
+    if columns.against is not None:
+        claims[f"better:{columns.against}"] = f"against={columns.against}"
     of_kind: dict[str, Any] = {"learner": "ridge", "clip": asked.clip}
     if asked.clip is None:
         of_kind = {"learner": "svm_nystroem"}  # it is not fitted, but could be, whatever the weights
     named = {name: getattr(asked, name) for name in ("positive", "require", "accept", "delta", "seed")}
     if isinstance(asked.accept, str):
         named["accept"] = OWN_PPV.sub(RENAMED["ppv"], asked.accept)
-    with asked.name_options(claims):
+    with _name_options(claims):
         for lack in asked.find_lacks(columns, claims):
             raise InputError(lack)
         claimed = {"claim": (*claims,) or (ERROR,), "subgroups": columns.subgroups}
