@@ -114,7 +114,7 @@ def register_part(kind: Kind, registry: dict[str, T]) -> Kind:
     return kind
 
 
-def options_to_json(part: object, fixed: bool = False) -> dict[str, object]:
+def options_to_json(part: object, fixed: bool) -> dict[str, object]:
     """Return a part's options as JSON values; ``fixed`` leaves out those that may grow."""
     return {name: value_to_json(value) for name, value in get_values(part, fixed).items()}
 

@@ -155,8 +155,7 @@ def register_quantity(kind: Kind) -> Kind:
     Raises:
         InputError: another class has that name.
     """
-    register_part(kind, QUANTITIES)
-    return kind
+    return register_part(kind, QUANTITIES)
 
 
 @cache

@@ -31,7 +31,7 @@ USUAL_K = 10  # auto always takes this one
 MOST_COUNTED = 12  # units of a set; with more there are over 3**12 * 2**12 > MAX_SPLITS splits
 
 
-def check_folds(name: str, k: tuple[int, ...], n: int, unit: str = "row") -> None:
+def check_folds(name: str, k: tuple[int, ...], n: int, unit: str) -> None:
     """Raise InputError unless every k is in 3 .. n."""
     if invalid := [value for value in k if not MIN_K <= value <= n]:
         raise InputError(f"{name}={invalid[0]} is outside {MIN_K}..{n}: there are {n} {unit}s to learn from")
