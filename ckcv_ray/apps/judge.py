@@ -15,13 +15,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
-from ckcv_ray.claims.better import compare_rows
 from ckcv_ray.claims.certificate import Baseline, Compared, describe_equal_rows
 from ckcv_ray.claims.certify import claim_subgroups, prove
 from ckcv_ray.claims.given import GIVEN, GivenPredictions, reword
 from ckcv_ray.claims.quantity import Acceptance, Claim, decide, format_ends
 from ckcv_ray.claims.rules import CutOff
-from ckcv_ray.core.bounds.paired import BETTING, COUNTS, bound_difference
 from ckcv_ray.core.quantities import BINARY_RECALLS
 from ckcv_ray.errors import (
     InputError,
@@ -173,17 +171,9 @@ class Judgement(Compared):
 
     @property
     def margin(self) -> float | None:
-        """By how much less, at least, they err than the other predictions; None if that is not proven.
-
-        It holds beside the share of wins, which is the claim, at the same level: each has half of delta.
-        """
-        claim = next((claim for claim in self.claims if claim.quantity.reference), None)
-        if claim is None or claim.bound is None or claim.bound >= 0.5:
-            return None
-        held, (_, other, _) = self.held, self.held.find_reference(claim.quantity.reference)
-        compared = compare_rows(held, *map(held.measure_loss, (held.predict(GIVEN).label, other.label)))
-        method = BETTING if held.problem.has_losses else COUNTS
-        return max(0.0, -bound_difference(compared.differences, claim.delta, method, drawn=False))
+        """By how much less, at least, they err than the other predictions; None without any."""
+        found = [self.held.bound_margin(claim) for claim in self.claims if claim.quantity.reference]
+        return found[0] if found else None
 
     def doubt(self, claim: Claim) -> str:
         """Return a sentence if an error may not be quoted; see ``Compared``."""

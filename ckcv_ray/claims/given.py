@@ -11,12 +11,14 @@ from functools import cached_property
 
 import numpy as np
 
+from ckcv_ray.claims.better import compare_rows
 from ckcv_ray.claims.error import Weighed
 from ckcv_ray.claims.quantity import Claim, HeldOutPredictions, Premise
 from ckcv_ray.claims.recalls import Recall
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.core.bounds.betting import bound_by_optimised_bet
 from ckcv_ray.core.bounds.binomial import bound_both_sides
+from ckcv_ray.core.bounds.paired import BETTING, COUNTS, bound_difference
 from ckcv_ray.core.quantities import parse_subgroup
 from ckcv_ray.errors import InputError, pluralize
 from ckcv_ray.learners.ensemble import Ensemble, Models, Prediction
@@ -180,6 +182,19 @@ class GivenPredictions(HeldOutPredictions):
             for losses in (counts.losses, 1 - counts.losses)
         )
         return 1 - low, high
+
+    def bound_margin(self, claim: Claim) -> float | None:
+        """Return how much lower at least the loss is than that of the other predictions; None if not proven.
+
+        It holds beside the share of wins, which is the claim, at the same level: each has half of delta.
+        """
+        if claim.bound is None or claim.bound >= 0.5:
+            return None
+        _, other, _ = self.find_reference(claim.quantity.reference)
+        labels = self.predict(GIVEN).label, other.label
+        compared = compare_rows(self, *map(self.measure_loss, labels))
+        method = BETTING if self.problem.has_losses else COUNTS
+        return max(0.0, -bound_difference(compared.differences, claim.delta, method, drawn=False))
 
 
 def reword(text: str) -> str:
