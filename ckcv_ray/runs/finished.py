@@ -38,8 +38,8 @@ from ckcv_ray.records.judged import (
     tabulate_held_out,
 )
 from ckcv_ray.records.record import Failure, Outcome
-from ckcv_ray.runs.result import Certified, Result
-from ckcv_ray.runs.scored import Scored, add_row_values, find_kept, summarize_scores, tabulate_settings
+from ckcv_ray.runs.result import Certified, Result, format_setting, write_values
+from ckcv_ray.runs.scored import Scored, add_row_values, find_kept, summarize_scores
 from ckcv_ray.storage import models
 from ckcv_ray.storage.execution import Before, MeasuredRates, Tested
 from ckcv_ray.storage.files import LOCK, guard_reading, make_table, read_json, read_table, to_json
@@ -61,6 +61,20 @@ from ckcv_ray.study.problem import OUTER, Problem
 from ckcv_ray.study.study import Procedure, Study
 from ckcv_ray.tables.task import TestRows
 from ckcv_ray.version import VERSION
+
+SETTING_COLUMNS = pa.schema(
+    [
+        ("learner", pa.string()),
+        ("setting", pa.string()),
+        ("path", pa.int32()),
+        ("step", pa.int32()),
+        ("inner", pa.bool_()),
+        ("measure", pa.string()),
+        ("mean", pa.float64()),
+        ("deviation", pa.float64()),
+        ("rank", pa.int32()),
+    ]
+)
 
 
 class RefitQueue(Queue):
@@ -106,16 +120,33 @@ def finish(
         RunError: no candidate could be completed, the winner could not be refitted, or scores are missing.
         KeyboardInterrupt: the run was stopped.
     """
-    while True:
+    result: Result | None = None
+    while result is None:
         if problem.scores:
-            result: Result | None = _write_scores(problem, backend, recorder, listen, stop)
-        else:
-            refitted = _refit_leaders(problem, backend, recorder, listen, stop)
-            if listen is not None:
-                listen(recorder.progress()._replace(stage="judging", left=inf))
-            result = _write_results(problem, backend, recorder, *refitted, test, before)
-        if result is not None:
-            return result
+            result = _write_scores(problem, backend, recorder, listen, stop)
+            continue
+        winner, ensembles, concluded = _refit_leaders(problem, backend, recorder, listen, stop)
+        if listen is not None:
+            listen(recorder.progress()._replace(stage="judging", left=inf))
+        table, ensemble = concluded.candidates, ensembles[winner]
+        reported = {
+            k: found
+            for leader, found in ensembles.items()
+            for k in problem.study.search.report_k
+            if problem.sizes[leader.size].holds(k)
+        }
+        about = {**_describe_execution(problem, backend), "test": measure(ensemble, test, reported)}
+        found = {} if before is None else {"before": before}
+        execution = {**about, **found, **concluded.metadata}  # a repaired run keeps its first
+        references = fit_references(problem, winner, table, backend.fit_timeout)
+        fitted = Models(ensemble, *one_model(problem, winner, backend.fit_timeout), references)
+        predictions = HeldOutPredictions(problem, fitted)
+        judged = tabulate_judged(predictions)
+        files = make_results(problem, table, fitted, judged) if concluded.writes else {}
+        certificate = certify(predictions, table, hash_results(files))
+        if recorder.write_end(execution, {**files, CERTIFICATE: to_json(certificate.to_json())}):
+            result = Certified(problem, execution, fitted, table, certificate, judged)
+    return result
 
 
 def _write_scores(
@@ -145,10 +176,15 @@ def _write_scores(
 
 def make_scores(result: Scored, held_out: pa.Table | None) -> dict[str, bytes]:
     """Return the files of scores besides the log, by name; ``held_out`` comes from ``predict_held_out``."""
-    problem, settings = result.problem, tabulate_settings(result.settings)
+    problem = result.problem
+    settings = [  # a row for each setting and score; what is not known is empty
+        {**row._asdict(), "setting": format_setting(row.setting), "measure": name, **write_values(place)}
+        for row in result.settings
+        for name, place in row.places.items()
+    ]
     files: dict[str, bytes] = {
         SCORES: make_table(result.table(), problem.run_id),
-        SETTINGS: make_table(settings, problem.run_id),
+        SETTINGS: make_table(pa.Table.from_pylist(settings, SETTING_COLUMNS), problem.run_id),
         SUMMARY: to_json(summarize_scores(result)),
     }
     if result.models.full is not None:
@@ -225,38 +261,6 @@ def _join_members(
         by_split = {member.split: member for member in of_leader}
         if len(by_split) == size.n_splits:
             yield leader, Ensemble(tuple(by_split[split] for split in range(size.n_splits)))
-
-
-def _write_results(
-    problem: Problem,
-    backend: Backend,
-    recorder: Recorder[RaceQueue],
-    winner: Leader,
-    ensembles: dict[Leader, Ensemble],
-    concluded: Conclusion,
-    test: TestRows | None,
-    before: Before | None,
-) -> Certified | None:
-    """Write candidates, models and certificate, and return them, or None if a recorder died meanwhile."""
-    table, ensemble = concluded.candidates, ensembles[winner]
-    reported = {
-        k: found
-        for leader, found in ensembles.items()
-        for k in problem.study.search.report_k
-        if problem.sizes[leader.size].holds(k)
-    }
-    about = {**_describe_execution(problem, backend), "test": measure(ensemble, test, reported)}
-    found = {} if before is None else {"before": before}
-    execution = {**about, **found, **concluded.metadata}  # a repaired run keeps its first
-    references = fit_references(problem, winner, table, backend.fit_timeout)
-    models = Models(ensemble, *one_model(problem, winner, backend.fit_timeout), references)
-    predictions = HeldOutPredictions(problem, models)
-    judged = tabulate_judged(predictions)
-    files = make_results(problem, table, models, judged) if concluded.writes else {}
-    certificate = certify(predictions, table, hash_results(files))
-    if not recorder.write_end(execution, {**files, CERTIFICATE: to_json(certificate.to_json())}):
-        return None
-    return Certified(problem, execution, models, table, certificate, judged)
 
 
 def _describe_execution(problem: Problem, backend: Backend) -> dict[str, Any]:

@@ -4,7 +4,7 @@ Also here: settings by their scores, and where they lie among the hyperparameter
 score against one hyperparameter; a grid has settings over two.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -48,19 +48,6 @@ CHOSEN = {
 }
 MIN_VALUES = 3  # of a hyperparameter that has a curve
 MAX_SIDE = 40  # values of a hyperparameter in a grid
-SETTING_COLUMNS = pa.schema(
-    [
-        ("learner", pa.string()),
-        ("setting", pa.string()),
-        ("path", pa.int32()),
-        ("step", pa.int32()),
-        ("inner", pa.bool_()),
-        ("measure", pa.string()),
-        ("mean", pa.float64()),
-        ("deviation", pa.float64()),
-        ("rank", pa.int32()),
-    ]
-)
 
 
 class Figures(NamedTuple):
@@ -180,17 +167,19 @@ class Scored(Result):
         names, chosen = list(problem.learners), computed.chosen
         numbers = list(range(len(names)))
         if chosen is None:
-            chosen = np.tile([*_list_positions(self)], (computed.n_splits, 1, 1))
+            lengths = enumerate(problem.learner.space.lengths)
+            positions = [(path, step) for path, length in lengths for step in range(length)]
+            chosen = np.tile(positions, (computed.n_splits, 1, 1))
             numbers = problem.learner_of_paths[chosen[0, :, 0]].tolist()
-        for number, positions in zip(numbers, chosen.swapaxes(0, 1), strict=True):
-            at = np.arange(len(positions)), positions[:, 0], positions[:, 1]
-            known = computed.known[at] & (positions[:, 0] >= 0)
+        for number, places in zip(numbers, chosen.swapaxes(0, 1), strict=True):
+            at = np.arange(len(places)), places[:, 0], places[:, 1]
+            known = computed.known[at] & (places[:, 0] >= 0)
             totals = np.where(known[:, None], computed.totals[at], nan)
             setting, learner = problem.learner.space.setting, names[number]
-            settings = tuple(setting(*place) if place[0] >= 0 else None for place in positions.tolist())
+            settings = tuple(setting(*place) if place[0] >= 0 else None for place in places.tolist())
             listed = len(numbers) > len(names)  # see ``lists_settings``
             name = f"{learner} ({format_setting(settings[0] or {})})" if listed else learner
-            found.append(Entry(learner, name, positions, totals, known, settings))
+            found.append(Entry(learner, name, places, totals, known, settings))
         return tuple(found)
 
     @cached_property
@@ -222,14 +211,29 @@ class Scored(Result):
         outer splits of the means over their inner splits, by which one setting for all splits is
         selected, and the deviation over all inner splits.
         """
-        inner, problem = self.computed.chosen is not None, self.problem
-        scores = problem.scores if inner else self.scores
-        columns = {score.name: _list_places(self, score) for score in scores}
+        inner, problem = self.computed.inner, self.problem
         names, space, of_paths = list(problem.learners), problem.learner.space, problem.learner_of_paths
-        by_setting = (dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True))
+        positions = [(path, step) for path, length in enumerate(space.lengths) for step in range(length)]
+        places = [dict[str, Place]() for _ in positions]
+        for score in self.scores if inner is None else problem.scores:
+            if inner is None:
+                found = [self.figures(entry, score)[:2] for entry in self.entries]
+            else:
+                found, limits = [], list(pairwise(problem.starts.tolist()))
+                for path, step in positions:
+                    values = inner[:, path, step, problem.columns[score.name].start]
+                    mean = float(np.mean([values[first:stop].mean() for first, stop in limits]))
+                    found.append((mean, float(values.std(ddof=1)) if len(values) > 1 else nan))
+            losses = score.loss * np.array([mean for mean, _ in found])
+            known = np.sort(losses[~np.isnan(losses)])
+            for of_setting, (mean, deviation), loss in zip(places, found, losses.tolist(), strict=True):
+                rank = None if loss != loss else 1 + int(np.searchsorted(known, loss))
+                of_setting[score.name] = Place(mean, deviation, rank)
         return [
-            SettingScores(names[of_paths[path]], space.setting(path, step), path, step, inner, places)
-            for places, (path, step) in zip(by_setting, _list_positions(self), strict=True)
+            SettingScores(
+                names[of_paths[path]], space.setting(path, step), path, step, inner is not None, of_setting
+            )
+            for of_setting, (path, step) in zip(places, positions, strict=True)
         ]
 
     def table(self) -> pa.Table:
@@ -288,7 +292,9 @@ class Scored(Result):
         values, missing = totals[used, at.start], ~entry.known[used]
         undefined, pooled = int(np.sum(np.isnan(values) & ~missing)), None
         complete = not (missing.any() or undefined)
-        mean = self._estimate(score, totals, lambda part: _average(part, at.start)) if complete else nan
+        mean = (
+            self._estimate(score, totals, lambda part: float(part[:, at.start].mean())) if complete else nan
+        )
         spread = complete and len(terms) == 1 and len(values) > 1
         deviation = float(values.std(ddof=1)) if spread else nan
         if score.sums is not None:
@@ -305,9 +311,9 @@ class Scored(Result):
         It is at least this if larger scores are better; nan where nothing is proven. Each bound holds by
         itself, and for a split and a setting that were named before the scores were seen.
         """
-        sums = self._sums(entry, score)
         if not score.bound or explain_no_bound(self):
-            return np.full(len(sums), nan)
+            return np.full(len(entry.totals), nan)
+        sums = entry.totals[:, self.problem.columns[score.name]][:, 1:]
         return np.array(
             [nan if np.isnan(row).any() else bound_score(score, row, SCORE_DELTA) for row in sums]
         )
@@ -335,7 +341,7 @@ class Scored(Result):
         if np.isnan(values).any():
             return Limits(nan, nan)
         if INTERVALS[name].exact:  # of a single split
-            part, rows = self._sums(entry, score)[0].tolist()
+            part, rows = entry.totals[0, self.problem.columns[score.name]][1:].tolist()
             return Limits(*bound_both_sides(int(part), int(rows), MISS))
         fitted, scored = self._rows.sum(axis=0)
         compared = compare_scores(values, np.zeros(len(values)), float(scored / fitted))
@@ -407,12 +413,9 @@ class Scored(Result):
         if not resampling.corrected:
             return sum(rest, first)
         last = self.problem.columns[score.name].stop - 1
-        without = _average(totals[self._terms[-1].splits], last)
+        without = float(totals[self._terms[-1].splits][:, last].mean())
         losses = [score.loss * mean for mean in means]
         return sum(rest, first) + score.loss * resampling.correct(losses, score.loss * without)
-
-    def _sums(self, entry: Entry, score: Score) -> Values:
-        return entry.totals[:, self.problem.columns[score.name]][:, 1:]
 
     @property
     def setting(self) -> Setting:
@@ -433,7 +436,7 @@ def find_kept(result: Scored) -> Entry | None:
 
 def describe_kept(result: Scored) -> str:
     """Return text: which setting was fitted on all rows, how it was chosen, and what that is worth."""
-    kept, score, study = find_kept(result), result.scores[0], result.study
+    kept, score, study = result._kept, result.scores[0], result.study
     if kept is None:
         return f"no setting has {score.name} on every split, so none was fitted on all rows"
     mean = format_score(result.figures(kept, score).mean)
@@ -517,7 +520,7 @@ def judge_by_permutations(result: Scored, entry: Entry, score: Score) -> Permuta
     column = result.problem.columns[score.name].start
     of_place = permuted[:, :, path, step]
     means = np.array(
-        [result._estimate(score, each, lambda part: _average(part, column)) for each in of_place]
+        [result._estimate(score, each, lambda part: float(part[:, column].mean())) for each in of_place]
     )
     mean, n = result.figures(entry, score).mean, len(means)
     as_good, undefined = int(np.sum(score.loss * means <= score.loss * mean)), int(np.isnan(means).sum())
@@ -527,6 +530,22 @@ def judge_by_permutations(result: Scored, entry: Entry, score: Score) -> Permuta
 
 def summarize_scores(result: Scored) -> dict[str, object]:
     """Return the scores as JSON values, without what depends on the run; what is not known is null."""
+    entries = list[dict[str, Any]]()
+    for entry in result.entries:
+        scores = dict[str, Any]()
+        for score in result.scores:
+            values = result.figures(entry, score)._asdict()
+            values |= {"splits": result.of_splits(entry, score), "bounds": result.bounds(entry, score)}
+            if (test := judge_by_permutations(result, entry, score)) is not None:
+                values["permutations"] = test
+            if result.study.interval:
+                interval = {"name": result.study.interval, "level": LEVEL}
+                values["approximate_interval"] = interval | result.interval(entry, score)._asdict()
+            scores[score.name] = write_values(values)
+        same = all(setting == entry.settings[0] for setting in entry.settings)
+        settings = [None if setting is None else dict(setting) for setting in entry.settings]
+        one, several = (settings[0], None) if same else (None, settings)
+        entries.append({"learner": entry.learner, "setting": one, "settings": several, "scores": scores})
     return {
         "run_id": result.run_id,
         "procedure": result.study.to_json(),
@@ -535,7 +554,7 @@ def summarize_scores(result: Scored) -> dict[str, object]:
         "splits": result.computed.n_splits,
         "complete": result.complete,
         "unbounded": explain_no_bound(result) or None,
-        "entries": [_describe_entry(result, entry) for entry in result.entries],
+        "entries": entries,
         "comparisons": {
             score.name: [
                 {"of": of.name, "and": best.name, **write_values(test)}
@@ -544,63 +563,6 @@ def summarize_scores(result: Scored) -> dict[str, object]:
             for score in result.scores
         },
     }
-
-
-def _describe_entry(result: Scored, entry: Entry) -> dict[str, Any]:
-    scores: dict[str, Any] = {}
-    for score in result.scores:
-        values = result.figures(entry, score)._asdict()
-        values |= {"splits": result.of_splits(entry, score), "bounds": result.bounds(entry, score)}
-        if (test := judge_by_permutations(result, entry, score)) is not None:
-            values["permutations"] = test
-        if result.study.interval:
-            interval = {"name": result.study.interval, "level": LEVEL}
-            values["approximate_interval"] = interval | result.interval(entry, score)._asdict()
-        scores[score.name] = write_values(values)
-    same = all(setting == entry.settings[0] for setting in entry.settings)
-    settings = [None if setting is None else dict(setting) for setting in entry.settings]
-    return {
-        "learner": entry.learner,
-        "setting": settings[0] if same else None,
-        "settings": None if same else settings,
-        "scores": scores,
-    }
-
-
-def tabulate_settings(settings: list[SettingScores]) -> pa.Table:
-    """Return a row for each setting and score; what is not known is empty."""
-    rows = [
-        {**row._asdict(), "setting": format_setting(row.setting), "measure": name, **write_values(place)}
-        for row in settings
-        for name, place in row.places.items()
-    ]
-    return pa.Table.from_pylist(rows, SETTING_COLUMNS)
-
-
-def _list_positions(result: Scored) -> Iterator[tuple[int, int]]:
-    for path, length in enumerate(result.problem.learner.space.lengths):
-        yield from ((path, step) for step in range(length))
-
-
-def _list_places(result: Scored, score: Score) -> list[Place]:
-    inner, column = result.computed.inner, result.problem.columns[score.name].start
-    if inner is None:
-        found = [result.figures(entry, score)[:2] for entry in result.entries]
-    else:
-        found, limits = [], list(pairwise(result.problem.starts.tolist()))
-        for path, step in _list_positions(result):
-            values = inner[:, path, step, column]
-            mean = float(np.mean([values[first:stop].mean() for first, stop in limits]))
-            found.append((mean, float(values.std(ddof=1)) if len(values) > 1 else nan))
-    means, deviations = np.array(found).T
-    losses = score.loss * means
-    known = np.sort(losses[~np.isnan(losses)])
-    ranks = [None if loss != loss else 1 + int(np.searchsorted(known, loss)) for loss in losses.tolist()]
-    return [Place(*place) for place in zip(means.tolist(), deviations.tolist(), ranks, strict=True)]
-
-
-def _average(totals: Values, column: int) -> float:
-    return float(totals[:, column].mean())
 
 
 def add_row_values(result: Scored, held_out: pa.Table | None) -> Scored:
