@@ -71,17 +71,6 @@ class Counted(NamedTuple):
             "chosen by what earlier uses showed of these rows",
         ]
 
-    def to_json(self) -> dict[str, object]:
-        """Return the use as JSON values."""
-        return {
-            "tables": list(self.use.tables),
-            "number": self.number,
-            "repeated": self.repeated,
-            "shares": self.use.shares,
-            "counted_in": list(self.places),
-            "not_counted_in": list(self.unwritable),
-        }
-
 
 def _count_use(use: pieces.Use, runs: list[Files], ledger: str | PathLike[str] | None) -> Counted:
     """Count a use in the runs' folders, or in a separate file, and refuse if others count there meanwhile."""
@@ -163,10 +152,6 @@ class Side(NamedTuple):
     known: NDArray[np.bool_]  # which rows equal one it has learned from, label aside, (rows,)
     discrete: bool = False  # whether rows of different examples are often equal in its columns
 
-    def select(self, rows: NDArray[np.bool_]) -> "Side":
-        """Return this side on some of the rows."""
-        return self._replace(wrong=self.wrong[rows], predicted=self.predicted[rows], known=self.known[rows])
-
 
 @dataclass(frozen=True)
 class Comparison:
@@ -246,7 +231,7 @@ class Comparison:
 
     def to_json(self) -> dict[str, object]:
         """Return the comparison as JSON values; what is not known is null."""
-        only_other, only_run = self.counts
+        counted, (only_other, only_run) = self.counted, self.counts
         sides = {"run": self.run, "other": self.reference}
         return {
             "answer": self.answer,
@@ -268,7 +253,14 @@ class Comparison:
             "delta": self.question.delta,
             "delta_of_each_statement": self.question.shared_delta / 2,
             f"expected_{self.unit}s": self.expected,
-            "use": self.counted.to_json(),
+            "use": {
+                "tables": list(counted.use.tables),
+                "number": counted.number,
+                "repeated": counted.repeated,
+                "shares": counted.use.shares,
+                "counted_in": list(counted.places),
+                "not_counted_in": list(counted.unwritable),
+            },
             "cautions": list(self.cautions),
         }
 
@@ -324,8 +316,8 @@ def compare(
     sides = [_predict(*one, X, judged) for one, X in zip(runs, judged.rows, strict=True)]
     if predictions is not None:
         sides.append(_take_predictions(first, predictions, judged))
-    known = _find_learned(sides)
-    kept, (run, against) = judged.columns.filter(pa.array(~known)), (side.select(~known) for side in sides)
+    known, (run, against), cautions = _leave_out_known(judged, sides)
+    kept = judged.columns.filter(pa.array(~known))
     for name in groups:
         check_column(name, kept.column_names, " for the groups")
     units = Units.read(kept, groups)  # a row's loss is 0 or 1, a group's the mean of its rows
@@ -346,7 +338,7 @@ def compare(
         expected=None if verdict.better or verdict.worse else paired.expect_units(*asked),
         counted=_count_use(use, [RunFolder(name).files for name, _ in runs], ledger),
         left_out=int(known.sum()),
-        cautions=(*judged.cautions, *_describe_equal_rows(judged, known, [run, against])),
+        cautions=tuple(cautions),
     )
 
 
@@ -473,8 +465,13 @@ def _take_predictions(result: Result, column: str, judged: JudgedRows) -> Side:
     return Side(name, "from the judged table", predicted != y, task.labelled(predicted), known)
 
 
-def _find_learned(sides: list[Side]) -> NDArray[np.bool_]:
-    """Return which rows do not count, because a run has learned from their features, (rows,)."""
+def _leave_out_known(
+    judged: JudgedRows, sides: list[Side]
+) -> tuple[NDArray[np.bool_], list[Side], list[str]]:
+    """Return which rows do not count, (rows,), the sides on the others, and cautions about both.
+
+    Rows do not count if a run has learned from their features.
+    """
     known: NDArray[np.bool_] = np.any([side.known & (not side.discrete) for side in sides], axis=0)
     if known.mean() > MAX_KNOWN:
         raise InputError(
@@ -482,23 +479,24 @@ def _find_learned(sides: list[Side]) -> NDArray[np.bool_]:
             "learned from: they show nothing about new rows; leave the learning rows out of the table, and "
             "judge rows that neither has learned from"
         )
-    return known
-
-
-def _describe_equal_rows(judged: JudgedRows, left_out: NDArray[np.bool_], sides: list[Side]) -> Iterator[str]:
-    if left_out.any():
-        yield (
-            f"{pluralize(int(left_out.sum()), 'row')} of {len(left_out):,} left out, whose features a run "
-            "has learned from"
+    cautions, at = list(judged.cautions), ~known
+    kept = [
+        side._replace(wrong=side.wrong[at], predicted=side.predicted[at], known=side.known[at])
+        for side in sides
+    ]
+    if known.any():
+        cautions.append(
+            f"{pluralize(int(known.sum()), 'row')} of {len(known):,} left out, whose features a run has "
+            "learned from"
         )
-    alike = np.any([side.known & side.discrete for side in sides], axis=0)
+    alike = np.any([side.known & side.discrete for side in kept], axis=0)
     if alike.any():
-        yield (
+        cautions.append(
             f"CAUTION: {pluralize(int(alike.sum()), 'row')} of {len(alike):,} equal rows that a run has "
             "learned from, as rows of these columns often do: if they are the same examples, nothing is "
             "proven"
         )
-    yield from caution_repeats(judged.rows[0][~left_out], judged.task)
+    return known, kept, [*cautions, *caution_repeats(judged.rows[0][at], judged.task)]
 
 
 def caution_repeats(X: Rows, task: Task) -> Iterator[str]:

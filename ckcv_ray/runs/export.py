@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ckcv_ray.claims.rules import ONE_MODEL, Rule, find_member
+from ckcv_ray.claims.rules import ONE_MODEL, find_member
 from ckcv_ray.errors import InputError, RunError, format_percent
 from ckcv_ray.learners.base import Model
 from ckcv_ray.learners.choice import PreparedModel
@@ -95,7 +95,18 @@ def export(result: Result, out: str | Path, by: str = "auto") -> float:
     import skops.io
 
     rule = result.rule(by)
-    content = skops.io.dumps(convert_model(_find_model(result, rule)))
+    if rule.cut_off is not None:
+        raise InputError(
+            "what is proven is about a cut-off of the model's scores, which the file would lack: --refit "
+            "exports the model with its own cut-off"
+        )
+    number = find_member(rule.name)
+    if number < 0 and rule.name not in ONE_MODEL:
+        raise InputError(
+            f"{rule.classifier()} is not a single model: choose --member 0 or --refit after --certify holdout"
+        )
+    model = rule.ensemble(result.models).members[max(0, number)].model
+    content = skops.io.dumps(convert_model(model))
     written = skops.io.loads(content, trusted=skops.io.get_untrusted_types(data=content))
     X, rng = result.task.X, np.random.default_rng(SEED)
     rows = X[rng.integers(len(X), size=CHECKED_ROWS)]
@@ -107,17 +118,3 @@ def export(result: Result, out: str | Path, by: str = "auto") -> float:
         )
     write_new("out", out, content)
     return share
-
-
-def _find_model(result: Result, rule: Rule) -> Any:
-    if rule.cut_off is not None:
-        raise InputError(
-            "what is proven is about a cut-off of the model's scores, which the file would lack: --refit "
-            "exports the model with its own cut-off"
-        )
-    number = find_member(rule.name)
-    if number < 0 and rule.name not in ONE_MODEL:
-        raise InputError(
-            f"{rule.classifier()} is not a single model: choose --member 0 or --refit after --certify holdout"
-        )
-    return rule.ensemble(result.models).members[max(0, number)].model

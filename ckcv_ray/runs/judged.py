@@ -320,11 +320,25 @@ MAX_JUDGED = 5_000
 
 def judge_rows(result: Certified) -> Judged:
     """Return the rows that the first claim counts, judged by the models that it is about."""
-    (whole, phrase), draws = _list_parts(result), np.random.default_rng(result.study.seed)
+    problem, task, first = result.problem, result.task, result.certificate.first
+    if (held := problem.take_held_rows()) is not None and first.certification == Holdout.name:
+        rule = first.make_rule(problem)
+        models = tuple(member.model for member in rule.ensemble(result.models).members)
+        whole = [JudgedPart(partial(rule.predict, result.models), held.X, held.y, models)]
+        phrase = f"{pluralize(len(held.y), 'row')} held out"
+    else:
+        whole, sets = list[JudgedPart](), list[Index]()
+        for member in result.ensemble.members:
+            rows = problem.find_estimate_rows(member.k, member.split)
+            predict = member.model.predict if task.classes else Ensemble((member,)).alone
+            whole.append(JudgedPart(predict, task.X[rows], task.y[rows], (member.model,)))
+            sets.append(rows)
+        all_sets, distinct = pluralize(len(sets), "estimate set"), len(np.unique(np.concatenate(sets)))
+        phrase = f"{sum(map(len, sets)):,} rows of {all_sets} ({distinct:,} different rows)"
+    draws, n_classes = np.random.default_rng(result.study.seed), task.n_classes
     parts = [part.sample(-(-MAX_JUDGED // len(whole)), draws) for part in whole]
     kept, total = (sum(len(part.y) for part in some) for some in (parts, whole))
     sampled = f"a random sample of {kept:,} of " if kept < total else ""
-    problem, n_classes = result.problem, result.task.n_classes
     needs = problem.find_learner(result.setting)[1].outputs & {RANK, PROBABILITY}
     outputs = [part.ask(part.X, n_classes, needs) for part in parts]
     rank = _join([given.rank for given in outputs]) if RANK in needs and n_classes == 2 else None
@@ -338,7 +352,7 @@ def judge_rows(result: Certified) -> Judged:
         tuple(parts),
         problem.positive,
         result.certificate.delta,
-        result.task.units.word("" if result.certificate.first.held_out else SHARED, RELATED),
+        task.units.word("" if first.held_out else SHARED, RELATED),
     )
 
 
@@ -346,24 +360,6 @@ def calibrate(result: Certified) -> Calibration | None:
     """Return the calibration of the rule of the first claim; None if the learner gives no probabilities."""
     _, learner = result.problem.find_learner(result.setting)
     return judge_rows(result).calibration if PROBABILITY in learner.outputs else None
-
-
-def _list_parts(result: Certified) -> tuple[list[JudgedPart], str]:
-    """Return the first claim's classifiers with the rows that it counts, and a phrase for these rows."""
-    problem, task, first = result.problem, result.task, result.certificate.first
-    if (held := problem.take_held_rows()) is not None and first.certification == Holdout.name:
-        rule = first.make_rule(problem)
-        models = tuple(member.model for member in rule.ensemble(result.models).members)
-        part = JudgedPart(partial(rule.predict, result.models), held.X, held.y, models)
-        return [part], f"{pluralize(len(held.y), 'row')} held out"
-    parts, sets = [], []
-    for member in result.ensemble.members:
-        rows = problem.find_estimate_rows(member.k, member.split)
-        predict = member.model.predict if task.classes else Ensemble((member,)).alone
-        parts.append(JudgedPart(predict, task.X[rows], task.y[rows], (member.model,)))
-        sets.append(rows)
-    total, distinct = sum(map(len, sets)), len(np.unique(np.concatenate(sets)))
-    return parts, f"{total:,} rows of {pluralize(len(sets), 'estimate set')} ({distinct:,} different rows)"
 
 
 def _join(values: list[Values | None]) -> Values | None:
@@ -404,31 +400,27 @@ def trace_net_benefit(result: Result, judged: Judged) -> DecisionCurve | None:
     )
     last = max([BEYOND_SHARE * prevalence, *(BEYOND_LAST * point[0] for point in points)])
     worth = np.linspace(0.0, min(LARGEST_WORTH, last), N_WORTHS)
-    return DecisionCurve(
-        prevalence,
-        worth,
-        _compute_benefits(prevalence, worth, *recalls),
-        *_trace_by_cut_off(judged, prevalence, worth),
-        _compute_benefits(prevalence, worth, 1.0, 0.0),
-        points,
-    )
-
-
-def _trace_by_cut_off(judged: Judged, prevalence: float, worth: Values) -> tuple[Values | None, str]:
-    """Return the net benefits at a cut-off for each probability, and which it is; or None and ""."""
-    is_positive = judged.y == judged.positive
+    by_cut_off, cut_off = None, ""
     if judged.probability is not None:
         share, given = float(np.mean(is_positive)), judged.probability[:, judged.positive]
         right = given * prevalence * (1 - share)
         wrong = (1 - given) * (1 - prevalence) * share
         flags = right * (1 - worth[:, None]) >= wrong * worth[:, None]
-        recalls = flags[:, is_positive].mean(axis=1), (~flags[:, ~is_positive]).mean(axis=1)
-        return _compute_benefits(prevalence, worth, *recalls), BY_PROBABILITY
-    if judged.rank is None or len(np.unique(judged.classifier)) > 1:
-        return None, ""
-    false, true = trace_rates(is_positive, judged.rank)
-    curves = _compute_benefits(prevalence, worth[:, None], true, 1 - false)
-    return np.asarray(curves.max(axis=1)), BY_BEST
+        of_flags = flags[:, is_positive].mean(axis=1), (~flags[:, ~is_positive]).mean(axis=1)
+        by_cut_off, cut_off = _compute_benefits(prevalence, worth, *of_flags), BY_PROBABILITY
+    elif judged.rank is not None and len(np.unique(judged.classifier)) == 1:
+        false, true = trace_rates(is_positive, judged.rank)
+        curves = _compute_benefits(prevalence, worth[:, None], true, 1 - false)
+        by_cut_off, cut_off = np.asarray(curves.max(axis=1)), BY_BEST
+    return DecisionCurve(
+        prevalence,
+        worth,
+        _compute_benefits(prevalence, worth, *recalls),
+        by_cut_off,
+        cut_off,
+        _compute_benefits(prevalence, worth, 1.0, 0.0),
+        points,
+    )
 
 
 def _compute_benefits(prevalence: float, worth: Values, sensitivity: Any, specificity: Any) -> Values:

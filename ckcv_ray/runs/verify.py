@@ -37,7 +37,7 @@ from ckcv_ray.errors import InputError, RunError, StoreError, cut, cut_list, dur
 from ckcv_ray.learners.ensemble import Ensemble, Member, Models
 from ckcv_ray.learners.sklearn.spec import list_foreign
 from ckcv_ray.records.judged import HELD_OUT, HeldOut
-from ckcv_ray.records.record import KEY, Ledger
+from ckcv_ray.records.record import KEY
 from ckcv_ray.runs.finished import make_scores, measure, predict_held_out, replay, tabulate_judged
 from ckcv_ray.runs.run import Work, run_work
 from ckcv_ray.runs.scored import Scored, add_row_values, find_kept
@@ -155,10 +155,7 @@ def verify(
     result = Verification()
     passed = () if test is None and table is None else (InputError,)  # it is then about what was given
     with result.note_errors(*passed):
-        result.differences.extend(map(plain, _check_digests(folder)))
-        result.recomputed.append(f"the SHA-256 of {pluralize(len(folder.names()), 'file')}")
-        with result.note_errors():
-            _note_stream(folder, result)
+        _check_files(folder, result)
         problem = folder.problem()
         result.differences.extend(_check_salt(problem.all_rows, table, result))
         foreign = list_foreign(problem.asked.learner.by_label.values())
@@ -179,33 +176,33 @@ def verify(
     return result
 
 
-def _check_digests(folder: RunFolder) -> Iterator[str]:
+def _check_files(folder: RunFolder, result: Verification) -> None:
+    """Note what is not as the run wrote it, and the stream of live rows, on which no figure rests."""
+    differences = result.differences
     if not folder.manifest_intact():
-        yield f"{MANIFEST} is not as the run wrote it"
+        differences.append(f"{MANIFEST} is not as the run wrote it")
     manifest, digests = folder.manifest(), folder.hash_files(folder.names())
     for name in sorted(set(manifest) | set(digests)):
         if name not in digests:
-            yield f"{name} is missing"
+            differences.append(plain(f"{name} is missing"))
         elif name not in manifest and name != name_part(digests[name]):
-            yield f"{name} is not in the manifest"
+            differences.append(plain(f"{name} is not in the manifest"))
         elif manifest.get(name, digests[name]) != digests[name]:
-            yield f"{name} does not match the manifest: its SHA-256 differs"
+            differences.append(plain(f"{name} does not match the manifest: its SHA-256 differs"))
     if not report_intact(folder.files):
-        yield f"{REPORT} is not as ckcv report wrote it: its last line does not give its SHA-256"
-
-
-def _note_stream(folder: RunFolder, result: Verification) -> None:
-    """Note whether the stream of live rows is intact, and this run's; no figure of the run rests on it."""
-    if (stream := read_stream(folder.files, STREAM)) is None:
-        return
-    if stream.header.run_id != folder.require().run_id:
-        result.differences.append(f"{STREAM} is the stream of run {plain(stream.header.run_id)}")
-    if stream.header.certificate != folder.sha256(CERTIFICATE):
-        result.trusted.append(f"{STREAM}, which watches another certificate than this one")
-    result.recomputed.append(
-        f"the chain of digests of {STREAM}: {pluralize(len(stream.rows), 'row')}, head {stream.head[:12]}"
-    )
-    result.trusted.append(f"that {STREAM} has all rows that arrived, with their true labels")
+        says = f"{REPORT} is not as ckcv report wrote it: its last line does not give its SHA-256"
+        differences.append(says)
+    result.recomputed.append(f"the SHA-256 of {pluralize(len(folder.names()), 'file')}")
+    with result.note_errors():
+        if (stream := read_stream(folder.files, STREAM)) is None:
+            return
+        if stream.header.run_id != folder.require().run_id:
+            differences.append(f"{STREAM} is the stream of run {plain(stream.header.run_id)}")
+        if stream.header.certificate != folder.sha256(CERTIFICATE):
+            result.trusted.append(f"{STREAM}, which watches another certificate than this one")
+        rows = pluralize(len(stream.rows), "row")
+        result.recomputed.append(f"the chain of digests of {STREAM}: {rows}, head {stream.head[:12]}")
+        result.trusted.append(f"that {STREAM} has all rows that arrived, with their true labels")
 
 
 def _check_salt(task: Task, table: str | PathLike[str] | None, result: Verification) -> Iterator[str]:
@@ -345,15 +342,6 @@ class _Remake:
             fit = _Refit("model on all rows", (FULL,), lambda: (make(),))
             self.compare_models([(FULL, full)], [fit], (FULL,))
             scores = replace(scores, models=Models(full=full))
-        held_out = self._predict(scores)
-        scores = add_row_values(scores, held_out)
-        files = make_scores(scores, held_out)
-        self.compare_files(files)
-        result.recomputed.append(f"{', '.join(files)}, from the log, the table and the models")
-
-    def _predict(self, scores: Scored) -> pa.Table | None:
-        """Return the predictions for the rows of each split, recomputed; the stored ones if time is up."""
-        problem = self.problem
 
         def compute(units: list[Unit]) -> Iterator[HeldOut]:
             self.announce("to verify", len(units))
@@ -363,10 +351,13 @@ class _Remake:
                     for outcome in evaluate_apart([unit], inputs):
                         yield from outcome.held_out
 
-        made = predict_held_out(scores, compute)
-        if made is None or not self._is_left_out(HELD_OUT, True):
-            return made
-        return read_table(self.folder.files, HELD_OUT, problem.run_id, made.schema)
+        held_out = predict_held_out(scores, compute)
+        if held_out is not None and self._is_left_out(HELD_OUT, True):  # the stored ones, if time is up
+            held_out = read_table(self.folder.files, HELD_OUT, problem.run_id, held_out.schema)
+        scores = add_row_values(scores, held_out)
+        files = make_scores(scores, held_out)
+        self.compare_files(files)
+        result.recomputed.append(f"{', '.join(files)}, from the log, the table and the models")
 
     def compare_files(self, files: Mapping[str, bytes]) -> None:
         """Compare files that were recomputed with those in the folder."""
@@ -452,10 +443,17 @@ class _Remake:
             found = list[str]()
             for name in again.names():
                 if name.endswith((".parquet", ".json")) and not name.startswith(NOT_DERIVED):
-                    made = again.files.read(name, MAX_FILE_BYTES)
+                    content = again.files.read(name, MAX_FILE_BYTES)
                     with result.note_errors():
-                        found += _compare_file(self.folder, name, made, left_out="digests")
-            found += _compare_records(self.queue.ledger, replay(str(again), self.problem).ledger)
+                        found += _compare_file(self.folder, name, content, left_out="digests")
+            logged, made = self.queue.ledger.records(), replay(str(again), self.problem).ledger.records()
+            keys = list(KEY)
+            _, at, there = np.intersect1d(logged[keys], made[keys], assume_unique=True, return_indices=True)
+            before, after = logged["totals"][at], made["totals"][there]
+            if not agree(before, after, ROUNDING):
+                differing = int((before != after).any(axis=1).sum())
+                evaluations = pluralize(len(after), "evaluation")
+                found.append(f"the log: {differing:,} of {evaluations} give other results")
             failed = len(again.execution()["failures"]) > len(self.execution["failures"])
         if failed:
             result.unverified.append("fits failed here, when the study was run again, that the run had")
@@ -564,14 +562,3 @@ def _compare_member(problem: Problem, stored: Member, computed: Member) -> str:
         )
     differing = f"{int((before != after).sum()):,} of {len(X):,} rows otherwise"
     return f"fitted again, its content differs: it predicts {differing}, and {errors}"
-
-
-def _compare_records(log: Ledger, again: Ledger) -> Iterator[str]:
-    """Yield a sentence if records in both ledgers differ by more than rounding."""
-    logged, made = log.records(), again.records()
-    keys = list(KEY)
-    _, at, there = np.intersect1d(logged[keys], made[keys], assume_unique=True, return_indices=True)
-    before, after = logged["totals"][at], made["totals"][there]
-    if not agree(before, after, ROUNDING):
-        differing = int((before != after).any(axis=1).sum())
-        yield f"the log: {differing:,} of {pluralize(len(after), 'evaluation')} give other results"

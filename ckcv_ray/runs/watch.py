@@ -8,7 +8,6 @@ stream. So with probability 1 - delta all limits of a stream hold, at all times;
 alarm is ever raised although all that is certified still holds is at most delta.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import compress
 from math import exp, fsum, log
@@ -117,30 +116,30 @@ class Finding:
         """
         if self.rate is None:
             return [f"{self.name}: no label yet"]
-        counted = pluralize(self.units, unit)
+        counted, bound, delta = pluralize(self.units, unit), self.watched.bound, self.watched.delta
         wrong = f"{self.errors:g} of {counted}" if unit == "row" else f"mean over {counted}"
-        level = format_level(self.watched.delta)
-        return [
+        measured = (
             f"{self.name}: {format_percent(self.rate)} ({wrong}); at all times from "
-            f"{floor_percent(self.limits.low)} to {ceil_percent(self.limits.high)}, with probability {level}",
-            *([f"  {self._judge(unit)}"] if self.watched.bound is not None else []),
-        ]
-
-    def _judge(self, unit: str) -> str:
-        assert self.watched.bound is not None
-        certified = f"certified is at most {ceil_percent(self.watched.bound)}{self.watched.scope}"
+            f"{floor_percent(self.limits.low)} to {ceil_percent(self.limits.high)}, with probability "
+            f"{format_level(delta)}"
+        )
+        if bound is None:
+            return [measured]
+        certified = f"certified is at most {ceil_percent(bound)}{self.watched.scope}"
         if self.state == ALARM:
-            return (
+            said = (
                 f"ALARM, raised at the end of batch {self.alarm_batch:,}: wrong more often than certified, "
                 f"from the first batch or from a later one ({certified}); the probability that such an alarm "
-                f"is ever false is at most {ceil_percent(self.watched.delta)}"
+                f"is ever false is at most {ceil_percent(delta)}"
             )
-        if self.state == HOLDS:
-            return f"the certificate holds: {certified}, and the labels show less"
-        when = "no decision is in sight"
-        if self.more is not None:
-            when = f"a decision takes about {pluralize(self.more, f'more {unit}')}"
-        return f"not yet known whether the certificate holds: {certified}; at the rate so far, {when}"
+        elif self.state == HOLDS:
+            said = f"the certificate holds: {certified}, and the labels show less"
+        else:
+            when = "no decision is in sight"
+            if self.more is not None:
+                when = f"a decision takes about {pluralize(self.more, f'more {unit}')}"
+            said = f"not yet known whether the certificate holds: {certified}; at the rate so far, {when}"
+        return [measured, f"  {said}"]
 
 
 def judge_losses(watched: Watched, losses: Values, batches: NDArray[np.intp]) -> Finding:
@@ -432,7 +431,7 @@ def _read_live_rows(
     rows = tuple(
         LiveRow(name, task.classes[of], task.classes[is_], group, batch) for name, of, is_, group in cells
     )
-    return rows, (*notes, *made, *(() if read is None else _note_known(result, read)))
+    return rows, (*notes, *made)
 
 
 def _read_names(table: pa.Table, column: str) -> list[str]:
@@ -447,25 +446,37 @@ def _read_names(table: pa.Table, column: str) -> list[str]:
 def _read_predictions(
     result: Certified, rule: Rule, table: pa.Table, read: NewRows | None, name: str
 ) -> tuple[Classes, list[str]]:
-    """Return the predicted classes, and a sentence if they are made here or are not the rule's."""
-    task = result.task
+    """Return the predicted classes, and what to know of them and of the rows.
+
+    That is whether they are made here, or not the rule's, and whether the run knows rows, or some are equal.
+    """
+    task, notes = result.task, list[str]()
     if name in table.column_names:
-        given, notes = read_predicted(task, table, name), list[str]()
+        predicted = read_predicted(task, table, name)
         # whether they are the rule's, if it draws nothing and the features are there
         if rule.name != "random" and read is not None:
             again = rule.predict(result.models, read.X[~read.bad]).label
-            if differing := int(np.sum(again != given[~read.bad])):
+            if differing := int(np.sum(again != predicted[~read.bad])):
                 notes.append(
                     f"CAUTION: {differing:,} of {pluralize(len(again), 'prediction')} are not those of "
                     f"{rule.classifier()}: what is certified is about its own"
                 )
-        return given, notes
-    try:
-        made = rule.predict(result.models, task.rows_from(table)).label
-    except InputError as error:
-        lack = f"there is no column {name!r} with predictions (--prediction), and none can be made here"
-        raise InputError(f"{lack}: {error}") from None
-    return made, [f"there is no column {name!r}: predicted here, by {rule.classifier()}"]
+    else:
+        try:
+            predicted = rule.predict(result.models, task.rows_from(table)).label
+        except InputError as error:
+            lack = f"there is no column {name!r} with predictions (--prediction), and none can be made here"
+            raise InputError(f"{lack}: {error}") from None
+        notes.append(f"there is no column {name!r}: predicted here, by {rule.classifier()}")
+    if read is not None:
+        X, every = read.X[~read.bad], result.problem.every_row
+        if known := int(find_known(X, every).sum()):
+            notes.append(
+                f"CAUTION: {known:,} of {pluralize(len(X), 'row')} equal a row that the run has learned from "
+                "or was judged on: if they are the same examples, they say little about new ones"
+            )
+        notes += caution_repeats(X, every)
+    return predicted, notes
 
 
 def _read_groups(table: pa.Table, result: Certified) -> list[str]:
@@ -477,17 +488,6 @@ def _read_groups(table: pa.Table, result: Certified) -> list[str]:
         check_column(name, table.column_names, " with the groups that the certificate is about")
     cells = zip(*(_read_names(table, name) for name in names), strict=True)
     return [row[0] if len(row) == 1 else write_row(row) for row in cells]
-
-
-def _note_known(result: Certified, read: NewRows) -> Iterator[str]:
-    """Yield a caution for rows that the run knows, and one for rows that are equal."""
-    task, X = result.problem.every_row, read.X[~read.bad]
-    if known := int(find_known(X, task).sum()):
-        yield (
-            f"CAUTION: {known:,} of {pluralize(len(X), 'row')} equal a row that the run has learned from or "
-            "was judged on: if they are the same examples, they say little about new ones"
-        )
-    yield from caution_repeats(X, task)
 
 
 def _judge_rows(

@@ -360,11 +360,12 @@ def test_what_failed_in_the_run_is_tried_again(
     finished: Finished, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And what fails in the run again alone is no difference."""
+    whole = finished("paper")
     with monkeypatch.context() as patch:
         breaking(patch, lambda unit: (unit.size, unit.split) == (1, 1))
         run_job(Job(SMALL, blobs(60, seed=2), tmp_path / "run"), SERIAL)
         assert verify(tmp_path / "run", rerun=True, execution=SERIAL).ok
-        assert judge(verify(finished("paper"), rerun=True, execution=SERIAL)) == ELSEWHERE
+        assert judge(verify(whole, rerun=True, execution=SERIAL)) == ELSEWHERE
     assert "failed" in verify(tmp_path / "run").verdict
     assert judge(verify(tmp_path / "run", rerun=True, execution=SERIAL)) == DIFFERS
 
