@@ -38,7 +38,6 @@ from ckcv_ray.runs.judged import (
     BY_PROBABILITY,
     GRID,
     Judged,
-    count_scores,
     judge_rows,
     permute_columns,
     trace_net_benefit,
@@ -78,7 +77,7 @@ DRAWING = Lock()  # matplotlib has one style per process
 MAX_NAME, MAX_KEY = 24, 40  # characters of a name at an axis, and in a legend
 MIN_SIDE, PART_SIDE, FULL_SIDE = 0.12, 0.66, 0.98  # sides of squares
 FAINT, LINE, N_SHADES, MAX_DECADES = 0.35, 1.4, 16, 2.5
-MAX_STRIPS, MAX_DRAWN_CLASSES, MAX_BARS = 40, 6, 15
+BINS, MAX_STRIPS, MAX_DRAWN_CLASSES, MAX_BARS = 20, 40, 6, 15
 LISTED_BENEFITS, MAX_IMPORTANT = 11, 50  # rows in the tables of the decision curve and of importance
 LISTED_RATES = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.7, 1.0)  # in the table of the ROC curve
 LOWEST, HIGHEST = 0.4, 1.45  # of an axis of net benefits, in prevalences
@@ -508,10 +507,14 @@ def _draw_net_benefit(result: Result, judged: Judged) -> Picture:
 
 def _draw_scores(result: Result, judged: Judged) -> Picture:
     title, two = "Distribution of scores by class", result.task.n_classes == 2
-    found = count_scores(judged, result.task.n_classes)
-    if found is None:
+    if judged.rank is not None:
+        values = judged.rank
+    elif judged.probability is not None:  # with more than two classes, that of the row's own class
+        values = judged.probability[np.arange(len(judged.y)), judged.y]
+    else:
         return Picture(title, f"There is none: the models give no {'scores' if two else 'probabilities'}.")
-    edges, counts = found
+    edges = np.histogram_bin_edges(values, BINS)
+    counts = np.array([np.histogram(values[judged.y == c], edges)[0] for c in range(result.task.n_classes)])
     classes = [str(label) for label in result.task.classes]
     x, where = "probability given to the class of the row", "The further right, the better."
     if two:

@@ -313,9 +313,7 @@ def compare(
     judged = _read_judged(runs, declare_cells(join_copies(columns), thousands=thousands))
     groups = find_groups(question.group, judged.columns.column_names)
     (_, first), *_ = runs
-    sides = [_predict(*one, X, judged) for one, X in zip(runs, judged.rows, strict=True)]
-    if predictions is not None:
-        sides.append(_take_predictions(first, predictions, judged))
+    sides = _classify(runs, predictions, judged)
     known, (run, against), cautions = _leave_out_known(judged, sides)
     kept = judged.columns.filter(pa.array(~known))
     for name in groups:
@@ -425,19 +423,29 @@ def _read_judged(runs: list[tuple[str, Result]], columns: pa.Table) -> JudgedRow
     )
 
 
-def _predict(name: str, result: Result, rows: NDArray[np.float64], judged: JudgedRows) -> Side:
-    """Return how a run judges the rows, by the rule that ``ckcv predict`` uses."""
-    rule = result.rule()
-    if rule.name == "random":
-        rule = replace(rule, seed=result.study.seed)
-    task = result.problem.every_row if rule.name == "full" else result.task
-    try:
-        y = task.target.read(judged.columns)
-    except InputError as error:
-        raise InputError(f"for {name!r}: {error}") from None
-    predicted = rule.predict(result.models, rows).label
-    by, discrete = f"by {rule.classifier()}", count_repeated(task.X, task) > pieces.MAX_TWINS * task.n
-    return Side(name, by, predicted != y, task.labelled(predicted), find_known(rows, task), discrete)
+def _classify(runs: list[tuple[str, Result]], predictions: str | None, judged: JudgedRows) -> list[Side]:
+    """Return how runs judge the rows, each by the rule that ``ckcv predict`` uses, and how a column does."""
+    sides = list[Side]()
+    for (name, result), rows in zip(runs, judged.rows, strict=True):
+        rule = result.rule()
+        if rule.name == "random":
+            rule = replace(rule, seed=result.study.seed)
+        task = result.problem.every_row if rule.name == "full" else result.task
+        try:
+            y = task.target.read(judged.columns)
+        except InputError as error:
+            raise InputError(f"for {name!r}: {error}") from None
+        predicted, known = rule.predict(result.models, rows).label, find_known(rows, task)
+        by, discrete = f"by {rule.classifier()}", count_repeated(task.X, task) > pieces.MAX_TWINS * task.n
+        sides.append(Side(name, by, predicted != y, task.labelled(predicted), known, discrete))
+    if predictions is not None:
+        task = runs[0][1].task
+        if predictions == task.target.name:
+            raise InputError(f"predictions={predictions!r} is the column of the true labels: name another")
+        predicted, y = read_predicted(task, judged.columns, predictions), task.target.read(judged.columns)
+        name, known = f"column {predictions!r}", np.zeros(len(y), dtype=bool)
+        sides.append(Side(name, "from the judged table", predicted != y, task.labelled(predicted), known))
+    return sides
 
 
 def read_predicted(task: Task, table: pa.Table, column: str) -> Classes:
@@ -454,15 +462,6 @@ def read_predicted(task: Task, table: pa.Table, column: str) -> Classes:
             "or leave these rows out for a reason that does not depend on their labels"
         )
     return np.asarray(task.target.read(table, column), np.int32)
-
-
-def _take_predictions(result: Result, column: str, judged: JudgedRows) -> Side:
-    task = result.task
-    if column == task.target.name:
-        raise InputError(f"predictions={column!r} is the column of the true labels: name another")
-    predicted, y = read_predicted(task, judged.columns, column), task.target.read(judged.columns)
-    name, known = f"column {column!r}", np.zeros(len(y), dtype=bool)
-    return Side(name, "from the judged table", predicted != y, task.labelled(predicted), known)
 
 
 def _leave_out_known(

@@ -41,7 +41,6 @@ from ckcv_ray.runs.result import Certified, Result
 from ckcv_ray.study.parts import Holdout
 from ckcv_ray.validation import Classes, Index, Rows, Values
 
-BINS = 20
 GRID = np.linspace(0.0, 1.0, 101)  # of false positive rates
 SHUFFLES = 3
 MAX_PERMUTED = 60_000  # rows that may be predicted for the importance of columns
@@ -267,23 +266,6 @@ def trace_rates(y: Classes | NDArray[np.bool_], rank: Values) -> tuple[Values, V
     right = np.cumsum(y[order])[last_of_ties]
     wrong = 1 + last_of_ties - right
     return np.append(0.0, wrong / wrong[-1]), np.append(0.0, right / right[-1])
-
-
-def count_scores(judged: Judged, n_classes: int) -> tuple[Values, NDArray[np.int64]] | None:
-    """Count rows of each class by score; with more than two classes, by the probability of their class.
-
-    Return the edges of the bins, (bins + 1,), and the rows of each class in each, (n_classes, bins); None if
-    there are neither scores nor probabilities.
-    """
-    if judged.rank is not None:
-        values = judged.rank
-    elif judged.probability is not None:
-        values = judged.probability[np.arange(len(judged.y)), judged.y]
-    else:
-        return None
-    edges = np.histogram_bin_edges(values, BINS)
-    counts = [np.histogram(values[judged.y == c], edges)[0] for c in range(n_classes)]
-    return edges, np.array(counts)
 
 
 def permute_columns(judged: Judged, n_classes: int, seed: int) -> tuple[Values, Values, int] | None:

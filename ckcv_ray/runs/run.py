@@ -282,22 +282,17 @@ def run_many(
                 raise InputError(f"out={quote(folder)} is of two jobs that differ: give each its own folder")
             if folder is not None:
                 is_finished(problem, RunFolder(folder))
-    works = (check_job(job)._replace(stop=stop) for job in jobs)
     stopped = Event()
-
-    def run_one(work: Work) -> Certified:
-        stoppable = work._replace(stop=lambda: stopped.is_set() or work.stop())
-        return cast(Certified, run_work(stoppable, opened=opened))
-
+    works = (check_job(job)._replace(stop=lambda: stopped.is_set() or stop()) for job in jobs)
     with session(execution) as opened, one_thread(), ThreadPoolExecutor(opened.together) as pool:
-        waiting: deque[Future[Certified]] = deque()
+        waiting = deque[Future[Result]]()
         try:
             for work in works:
-                waiting.append(pool.submit(run_one, work))
+                waiting.append(pool.submit(run_work, work, opened=opened))
                 if len(waiting) >= WAITING * opened.together:
-                    yield waiting.popleft().result()
+                    yield cast(Certified, waiting.popleft().result())
             while waiting:
-                yield waiting.popleft().result()
+                yield cast(Certified, waiting.popleft().result())
         finally:
             stopped.set()
             pool.shutdown(cancel_futures=True)
