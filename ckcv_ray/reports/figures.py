@@ -8,7 +8,7 @@ those of kept predictions.
 
 import re
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from io import StringIO
 from math import ceil
@@ -32,6 +32,7 @@ from ckcv_ray.errors import (
     pluralize,
     printable,
 )
+from ckcv_ray.learners.base import Setting
 from ckcv_ray.records.candidates import per_k
 from ckcv_ray.runs.judged import (
     BY_BEST,
@@ -46,16 +47,17 @@ from ckcv_ray.runs.judged import (
 from ckcv_ray.runs.progress import is_notebook
 from ckcv_ray.runs.result import Certified, Result, explain_no_probabilities
 from ckcv_ray.runs.scored import (
-    Grid,
     Scored,
+    SettingScores,
     find_shown,
+    is_numeric,
     list_differing,
     list_short_names,
-    list_validations,
     lists_settings,
-    make_grid,
     shorten_setting,
+    shorten_value,
 )
+from ckcv_ray.study.problem import describe_setting
 from ckcv_ray.validation import Index, Values
 
 if TYPE_CHECKING:
@@ -90,6 +92,8 @@ ABOUT_CUT_OFF = {
     "": "",
 }
 JOINED = ", at the best values of the others"
+MIN_VALUES = 3  # of a hyperparameter that has a curve
+MAX_SIDE = 40  # values of a hyperparameter in a grid
 
 
 class Mark(NamedTuple):
@@ -261,35 +265,51 @@ def draw_scores(result: Scored, score: Score) -> Iterator[Picture]:
     splits = "inner splits" if result.computed.chosen is not None else "splits"
     if result.computed.n_splits > 1:
         yield _draw_strips(result, score)
-    for found in list_validations(result.settings, score):
-        if (grid := found.heat) is not None:
-            y, x = np.nonzero(grid.best >= 0)
-            shown = found.means[grid.best[y, x]]
-            tiles = Tiles(x, y, np.full(len(x), FULL_SIDE), shown, f"mean {score.name}")
-            over = f"Mean over {splits} at each pair of values{JOINED * grid.joined}"
-            caption = f"{over}; the star marks the best: {found.best}."
-            title = f"{score.name} of {found.learner} over {' and '.join(grid.names)}"
-            texts = [f"{mean:.4f}" for mean in found.means.tolist()]
-            yield _draw_grid(title, caption, grid, int(np.argmin(score.loss * found.means)), [tiles], texts)
-            continue
-        of_value, mean, deviation = found.curve
-        bars = np.column_stack([mean - deviation, mean + deviation, of_value * np.nan])
-        parts = [
-            Mark(np.repeat(of_value, 3), bars.ravel(), BLUE, width=0.8),
-            Mark(of_value, mean, BLUE, width=LINE, shape="o", size=4.5),
-        ]
-        caption = (
-            f"Mean over {splits} at each value of {found.parameter}{JOINED * found.joined}, and a standard "
-            f"deviation around it; {found.best}."
-        )
-        # whether values are more evenly spaced in ratios
-        log = bool(of_value[0] > 0 and np.median(of_value) < (of_value[0] + of_value[-1]) / 4)
-        chart = Chart(Scale(shorten_name(found.parameter), log=log), Scale(score.name), parts, 195)
-        rows = [
-            (f"{value:g}", *(f"{number:.4f}" for number in rest)) for value, *rest in found.curve.T.tolist()
-        ]
-        title, heads = f"Validation curve of {found.learner}", (found.parameter, "mean", "sd")
-        yield Picture(title, caption, chart, heads, rows)
+    by_learner = dict[str, list[SettingScores]]()
+    for row in result.settings:
+        if row.places[score.name].rank is not None:
+            by_learner.setdefault(row.learner, []).append(row)
+    for learner, rows in by_learner.items():
+        yield from _draw_validation(learner, rows, score, splits)
+
+
+class Grid(NamedTuple):
+    """Settings over two hyperparameters: the best at each pair of values."""
+
+    names: Sequence[str]  # the hyperparameters; "" where there is none; it then has one value
+    values: Sequence[Sequence[str]]  # of each, as text
+    best: Index  # position of the setting, (values of the second, of the first); -1 where there is none
+    joined: bool  # whether settings also differ in others
+
+
+def make_grid(settings: Sequence[Setting], losses: Values) -> Grid:
+    """Return settings of one learner over the two hyperparameters with most values; ``losses`` decide.
+
+    If one has more than ``MAX_SIDE`` values, settings are numbered instead.
+    """
+    differing = list_differing(settings)
+    pair = _order_names(differing)[0][:2]
+    if any(len(differing[name]) > MAX_SIDE for name in pair):
+        settings = [{"setting": i + 1} for i in range(len(settings))]
+        differing, pair = list_differing(settings), ["setting"]
+    names = [*pair, "", ""][:2]
+    values = [differing.get(name, [None]) for name in names]
+    places = [
+        [[*map(repr, of_name)].index(repr(setting.get(name))) for setting in settings]
+        for name, of_name in zip(names, values, strict=True)
+    ]
+    best = np.full([*map(len, values)], -1)
+    for i in np.argsort(losses, kind="stable")[::-1].tolist():
+        best[places[0][i], places[1][i]] = i
+    return Grid(names, [[*map(shorten_value, of_name)] for of_name in values], best.T, len(differing) > 2)
+
+
+def _order_names(differing: Mapping[str, Sequence[Any]]) -> tuple[list[str], str]:
+    """Return hyperparameters, most values first but after one of several numbers; and that one."""
+    order = sorted(differing, key=lambda name: -len(differing[name]))
+    numeric = [name for name in order if len(differing[name]) >= MIN_VALUES and is_numeric(differing[name])]
+    first = numeric[0] if numeric else ""
+    return sorted(order, key=lambda name: name != first), first
 
 
 def draw_landscape(result: Certified) -> Picture:
@@ -416,6 +436,42 @@ def _draw_strips(result: Scored, score: Score) -> Picture:
     heads = ("line", "splits", "least", "lower quartile", "median", "upper quartile", "largest")
     chart = Chart(Scale(f"{score.name} of one split"), scale, parts, height)
     return Picture("Single splits", caption, chart, heads, rows)
+
+
+def _draw_validation(
+    learner: str, rows: Sequence[SettingScores], score: Score, splits: str
+) -> Iterator[Picture]:
+    """Yield the means of a learner's settings over two hyperparameters, or else over one."""
+    settings, places = [row.setting for row in rows], [row.places[score.name] for row in rows]
+    means, differing = np.array([place.mean for place in places]), list_differing(settings)
+    order = np.argsort(score.loss * means, kind="stable")[::-1].tolist()  # the best last
+    best, grid, (_, parameter) = order[-1], make_grid(settings, score.loss * means), _order_names(differing)
+    at_best = describe_setting({name: settings[best].get(name) for name in differing})
+    said = f"best mean {means[best]:.4g} at {at_best}."
+    if grid.names[1]:
+        y, x = np.nonzero(grid.best >= 0)
+        tiles = Tiles(x, y, np.full(len(x), FULL_SIDE), means[grid.best[y, x]], f"mean {score.name}")
+        over = f"Mean over {splits} at each pair of values{JOINED * grid.joined}"
+        caption = f"{over}; the star marks the best: {said}"
+        title = f"{score.name} of {learner} over {' and '.join(grid.names)}"
+        yield _draw_grid(title, caption, grid, best, [tiles], [f"{mean:.4f}" for mean in means.tolist()])
+    elif parameter:
+        points = {settings[i][parameter]: places[i][:2] for i in order}
+        curve = np.nan_to_num([(value, *points[value]) for value in sorted(points)]).T
+        x, mean, deviation = curve
+        bars = np.column_stack([mean - deviation, mean + deviation, x * np.nan])
+        parts = [
+            Mark(np.repeat(x, 3), bars.ravel(), BLUE, width=0.8),
+            Mark(x, mean, BLUE, width=LINE, shape="o", size=4.5),
+        ]
+        caption = (
+            f"Mean over {splits} at each value of {parameter}{JOINED * (len(differing) > 1)}, and a standard "
+            f"deviation around it; {said}"
+        )
+        log = bool(x[0] > 0 and np.median(x) < (x[0] + x[-1]) / 4)  # more evenly spaced in ratios
+        chart = Chart(Scale(shorten_name(parameter), log=log), Scale(score.name), parts, 195)
+        listed = [(f"{value:g}", *(f"{number:.4f}" for number in rest)) for value, *rest in curve.T.tolist()]
+        yield Picture(f"Validation curve of {learner}", caption, chart, (parameter, "mean", "sd"), listed)
 
 
 def _line(

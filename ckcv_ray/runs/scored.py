@@ -1,10 +1,9 @@
 """The outcome of a study without a certification: the scores of every split, and what they amount to.
 
-Also here: settings by their scores, and where they lie among the hyperparameters. A validation curve is a
-score against one hyperparameter; a grid has settings over two.
+Also here: settings by their scores, and the hyperparameters in which they differ.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -32,7 +31,7 @@ from ckcv_ray.learners.choice import LABEL
 from ckcv_ray.records.judged import read_outputs
 from ckcv_ray.runs.result import Result, format_setting, write_values
 from ckcv_ray.study.parts import EACH
-from ckcv_ray.study.problem import OUTER, check_interval_on, describe_setting
+from ckcv_ray.study.problem import OUTER, check_interval_on
 from ckcv_ray.study.study import Procedure
 from ckcv_ray.tables.questions import Repeats, find_repeats
 from ckcv_ray.validation import Index, Limits, Values, check_choice
@@ -46,8 +45,6 @@ CHOSEN = {
     "one_se": "the simplest within one standard error of the best",
     "tolerance": "the simplest within {} of the best",
 }
-MIN_VALUES = 3  # of a hyperparameter that has a curve
-MAX_SIDE = 40  # values of a hyperparameter in a grid
 
 
 class Figures(NamedTuple):
@@ -593,37 +590,6 @@ def add_row_values(result: Scored, held_out: pa.Table | None) -> Scored:
     return replace(result, computed=result.computed._replace(row_values=values))
 
 
-class Grid(NamedTuple):
-    """Settings over two hyperparameters: the best at each pair of values."""
-
-    names: Sequence[str]  # the hyperparameters; "" where there is none; it then has one value
-    values: Sequence[Sequence[str]]  # of each, as text
-    best: Index  # position of the setting, (values of the second, of the first); -1 where there is none
-    joined: bool  # whether settings also differ in others
-
-
-def make_grid(settings: Sequence[Setting], losses: Values) -> Grid:
-    """Return settings of one learner over the two hyperparameters with most values; ``losses`` decide.
-
-    If one has more than ``MAX_SIDE`` values, settings are numbered instead.
-    """
-    differing = list_differing(settings)
-    pair = _order_names(differing)[0][:2]
-    if any(len(differing[name]) > MAX_SIDE for name in pair):
-        settings = [{"setting": i + 1} for i in range(len(settings))]
-        differing, pair = list_differing(settings), ["setting"]
-    names = [*pair, "", ""][:2]
-    values = [differing.get(name, [None]) for name in names]
-    places = [
-        [[*map(repr, of_name)].index(repr(setting.get(name))) for setting in settings]
-        for name, of_name in zip(names, values, strict=True)
-    ]
-    best = np.full([*map(len, values)], -1)
-    for i in np.argsort(losses, kind="stable")[::-1].tolist():
-        best[places[0][i], places[1][i]] = i
-    return Grid(names, [[*map(shorten_value, of_name)] for of_name in values], best.T, len(differing) > 2)
-
-
 def list_differing(settings: Sequence[Setting]) -> dict[str, list[object]]:
     """Return the distinct values of each hyperparameter that has several.
 
@@ -633,56 +599,12 @@ def list_differing(settings: Sequence[Setting]) -> dict[str, list[object]]:
     for name in dict.fromkeys(name for setting in settings for name in setting if name != LABEL):
         values: list[Any] = [*{repr(setting.get(name)): setting.get(name) for setting in settings}.values()]
         if len(values) > 1:
-            found[name] = sorted(values) if _is_numeric(values) else values
+            found[name] = sorted(values) if is_numeric(values) else values
     return found
 
 
-def _order_names(differing: Mapping[str, Sequence[Any]]) -> tuple[list[str], str]:
-    """Return hyperparameters, most values first but after one of several numbers; and that one."""
-    order = sorted(differing, key=lambda name: -len(differing[name]))
-    numeric = [name for name in order if len(differing[name]) >= MIN_VALUES and _is_numeric(differing[name])]
-    first = numeric[0] if numeric else ""
-    return sorted(order, key=lambda name: name != first), first
-
-
-class Validation(NamedTuple):
-    """A score of one learner over its hyperparameters: a grid over two, or else a curve over one."""
-
-    learner: str  # its label
-    parameter: str  # the hyperparameter of the curve; "" if none has three numbers or more
-    # the values of the hyperparameter, ascending, and the best setting's mean and deviation over splits at
-    # each, (3, values)
-    curve: Values
-    means: Values  # mean of each setting
-    # the settings over two hyperparameters; None if fewer differ, or have very many values
-    heat: Grid | None
-    joined: bool  # whether settings differ in more than the parameter
-    best: str  # the setting with the best mean and the mean, as text
-
-
-def list_validations(settings: Iterable[SettingScores], score: Score) -> list[Validation]:
-    """Return the curve or grid of every learner that has a mean for several settings."""
-    by_learner: dict[str, list[SettingScores]] = {}
-    for row in settings:
-        if row.places[score.name].rank is not None:
-            by_learner.setdefault(row.learner, []).append(row)
-    made = []
-    for learner, rows in by_learner.items():
-        of_rows, places = [row.setting for row in rows], [row.places[score.name] for row in rows]
-        means, differing = np.array([place.mean for place in places]), list_differing(of_rows)
-        losses, (_, parameter) = score.loss * means, _order_names(differing)
-        order = np.argsort(losses, kind="stable")[::-1].tolist()  # the best last
-        best = {of_rows[i][parameter]: places[i][:2] for i in order} if parameter else {}
-        curve = np.nan_to_num([(value, *best[value]) for value in sorted(best)]).reshape(-1, 3).T
-        grid, shown = make_grid(of_rows, losses), {n: of_rows[order[-1]].get(n) for n in differing}
-        heat = grid if grid.names[1] else None
-        says = f"best mean {means[order[-1]]:.4g} at {describe_setting(shown)}"
-        if parameter or heat is not None:
-            made.append(Validation(learner, parameter, curve, means, heat, len(differing) > 1, says))
-    return made
-
-
-def _is_numeric(values: Sequence[Any]) -> bool:
+def is_numeric(values: Sequence[object]) -> bool:
+    """Return whether values of a hyperparameter are finite numbers."""
     return all(
         isinstance(value, int | float) and type(value) is not bool and isfinite(value) for value in values
     )

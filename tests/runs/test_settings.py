@@ -19,7 +19,8 @@ from ckcv_ray import evaluate, load_scores, verify
 from ckcv_ray.core.selection import choose_setting
 from ckcv_ray.errors import StoreError
 from ckcv_ray.records.judged import HELD_OUT
-from ckcv_ray.runs.scored import find_kept, list_short_names, list_validations, make_grid
+from ckcv_ray.reports.figures import draw_scores, make_grid
+from ckcv_ray.runs.scored import find_kept, list_short_names
 from ckcv_ray.storage.folder import SETTINGS, RunFolder
 from ckcv_ray.storage.models import FULL, make_model_table
 
@@ -61,27 +62,25 @@ def test_settings_that_fail_have_no_rank_and_come_last(tmp_path: Path) -> None:
 
 def test_two_parameters_have_a_heat_map_and_one_has_a_curve() -> None:
     result = compute(**FOUR, resampling="kfold:3")
-    (score,) = result.scores
-    (found,) = list_validations(result.settings, score)
+    _, picture = draw_scores(result, *result.scores)
     means = {(s.setting["C"], s.setting["gamma"]): s.places["zero_one"].mean for s in result.settings}
-    heat = found.heat
-    assert heat.values == [["0.1", "1", "10", "100"], ["0.01", "0.1", "1"]]
-    assert found.means[heat.best].tolist() == [
-        [means[C, g] for C in (0.1, 1, 10, 100)] for g in (0.01, 0.1, 1)
-    ]
+    chart, values = picture.chart, picture.chart.parts[0].values
+    assert [chart.x.names, chart.y.names] == [["0.1", "1", "10", "100"], ["0.01", "0.1", "1"]]
+    assert values.tolist() == [means[C, g] for g in (0.01, 0.1, 1) for C in (0.1, 1, 10, 100)]
     assert list_short_names(result)[1] == "1.0, 0.01"
     one = compute(learner="svm", C=(1, 10, 100), gamma=0.1, resampling="kfold:3")
-    (alone,) = list_validations(one.settings, score)
-    places = [s.places["zero_one"][:2] for s in one.settings]
-    assert alone.curve.T.tolist() == [[C, *place] for C, place in zip((1, 10, 100), places, strict=True)]
+    _, curve = draw_scores(one, *one.scores)
+    line, found = curve.chart.parts[1], [(s.setting["C"], *s.places["zero_one"][:2]) for s in one.settings]
+    assert (line.x.tolist(), line.y.tolist()) == ([1, 10, 100], [mean for _, mean, _ in found])
+    assert curve.rows == [(f"{C:g}", f"{mean:.4f}", f"{sd:.4f}") for C, mean, sd in found]
 
 
 def test_of_more_parameters_a_picture_has_the_best_means() -> None:
     param = {"max_depth": [1, 2, 4], "min_samples_leaf": [1, 4], "criterion": ["gini", "entropy"]}
     result = compute(learner="tree", measure="accuracy", resampling="kfold:3", param=param)
-    (found,) = list_validations(result.settings, result.scores[0])
-    assert found.heat.joined
-    assert found.means[found.heat.best].max() == max(one.places["accuracy"].mean for one in result.settings)
+    _, picture = draw_scores(result, result.scores[0])
+    assert ", at the best values of the others; the star marks the best" in picture.caption
+    assert picture.chart.parts[0].values.max() == max(one.places["accuracy"].mean for one in result.settings)
 
 
 def test_of_equally_good_settings_the_first_is_drawn() -> None:
