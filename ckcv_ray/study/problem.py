@@ -186,11 +186,10 @@ class Problem:
     def _of_procedure(cls, study: Procedure, task: Task) -> "Problem":
         """Apply a study without a certification to a task."""
         _check_fits(study, task, stored=study.choose != "")
+        kind = task.target.kind
         names = dict.fromkeys((*study.measure_names, *filter(None, [study.select_by])))
-        functions = {
-            name: own.score(task.target.kind, task.labelled) for name, own in study.functions.items()
-        }
-        scores = tuple(functions.get(name) or measures.make_score(name, task.target.kind) for name in names)
+        functions = {name: own.score(kind, task.labelled) for name, own in study.functions.items()}
+        scores = tuple(functions.get(name) or measures.make_score(name, kind) for name in names)
         for score in scores:
             _check_need(study.learner, task, f"measure={score.name}", output=score.needs)
         check_splits(study, scores, task)

@@ -144,10 +144,8 @@ class BaseStudy(HasOptions):
         for slot, part in self.parts.items():  # each is one that a file could name
             known = READABLE[slot]
             for single in part.by_label.values() if isinstance(part, Learner) else [part]:
-                if (
-                    not isinstance(single, tuple(known.values()))
-                    or getattr(single, "name", None) not in known
-                ):
+                name = getattr(single, "name", None)
+                if not isinstance(single, tuple(known.values())) or name not in known:
                     raise InputError(f"{slot}={quote(single)} is not one of {', '.join(known)}")
         super().__post_init__()
 
@@ -230,9 +228,8 @@ class BaseStudy(HasOptions):
         ours, theirs, lines = self.options(fixed=True), stored.options(fixed=True), list[str]()
         for name in ours:
             if name in theirs and ours[name] != theirs[name]:
-                values = [
-                    "3:n" if name == "k" and each[name] is None else each[name] for each in (ours, theirs)
-                ]
+                every = "3:n" if name == "k" else None  # every k
+                values = (every if value is None else value for value in (ours[name], theirs[name]))
                 asked, there = (cut(str(value) or '""', LONGEST_SHOWN) for value in values)
                 lines.append(f"{name}: requested {asked}, in the folder {there}")
         return lines
@@ -649,10 +646,8 @@ def _assemble(
         named = [name.strip() for name in named.split(",")]
     elif not isinstance(named, list | tuple) or not named:
         named = [named]
-    # an estimator is labelled by its class
-    labels = tuple(
-        each.rpartition(":")[2] if isinstance(each, str) else type(each).__name__ for each in named
-    )
+    paths = [each if isinstance(each, str) else type(each).__name__ for each in named]
+    labels = tuple(path.rpartition(":")[2] for path in paths)  # an estimator is labelled by its class
     flat: dict[str, Any] = {}  # options of one learner in a mapping named after it become such as "svm.C"
     for name, value in asked.items():
         if isinstance(value, Mapping) and name != ANY and (name in labels or name in LEARNERS):
@@ -712,8 +707,8 @@ def _choose_learners(
                 f"{SEVERAL}={type(name).__name__}(...) is a learner as an object, which Study({SEVERAL}=...) "
                 "takes: give the name of one here"
             )
-        named_class = isinstance(name, str) and ":" in name and "," not in name
-        if named_class or hasattr(name, "get_params"):
+        is_class = isinstance(name, str) and ":" in name and "," not in name
+        if is_class or hasattr(name, "get_params"):
             if "estimator" in asked:
                 raise InputError("estimator is given twice: as the learner, and by estimator")
             kind, kept = LEARNERS[ANY], {"estimator": name}
