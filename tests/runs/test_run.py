@@ -19,7 +19,7 @@ from sklearn.metrics import accuracy_score, r2_score
 
 from ckcv_ray import Execution, InputError, Job, Result, RunError, Study, Task, TestRows, load_run, run
 from ckcv_ray.core.schedule import Stage, Unit
-from ckcv_ray.engine import backend, forecast, queue
+from ckcv_ray.engine import backend, forecast
 from ckcv_ray.engine.backend import SerialBackend
 from ckcv_ray.engine.evaluate import WARM_ROWS
 from ckcv_ray.errors import CKCVError, StoreError
@@ -77,8 +77,8 @@ def test_a_run_that_was_stopped_goes_on_where_it_was(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: int
 ) -> None:
     """Nothing that was computed is computed again: in all it has as many fits as one that was not stopped."""
-    for name in ("BATCH_SECONDS", "OWN_SECONDS"):  # a unit in each batch
-        monkeypatch.setattr(queue, name, 0.0)
+    for name in ("queue.BATCH_SECONDS", "queue.OWN_SECONDS", "race.OWN_SECONDS"):  # a unit in each batch
+        monkeypatch.setattr(f"ckcv_ray.engine.{name}", 0.0)
     monkeypatch.setattr(SerialBackend, "least_seconds", 0.0)
     job = Job(SMALL.replace(exhaustive=True), blobs(60), tmp_path / "run")
     whole = run_job(job._replace(out=None), SERIAL)

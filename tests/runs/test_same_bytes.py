@@ -22,7 +22,6 @@ from stores import RUN, results
 from untidy import untidy
 
 from ckcv_ray import Execution, Job, Procedure, Study, Task, run_many, verify
-from ckcv_ray.engine import queue
 from ckcv_ray.engine.backend import SerialBackend
 from ckcv_ray.records.record import Outcome
 from ckcv_ray.runs.run import assess, run_job
@@ -143,8 +142,9 @@ def test_batches_of_any_length_give_the_same_bytes(
     content: Content, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, window: int, lengths: Any
 ) -> None:
     name, (most, left, least) = "holdout of groups", lengths
-    for constant, value in {"BATCH_SECONDS": most, "BATCHES_LEFT": left, "OWN_SECONDS": 0.0}.items():
-        monkeypatch.setattr(queue, constant, value)
+    constants = {"queue.BATCH_SECONDS": most, "queue.BATCHES_LEFT": left, "queue.OWN_SECONDS": 0.0}
+    for constant, value in (constants | {"race.OWN_SECONDS": 0.0}).items():
+        monkeypatch.setattr(f"ckcv_ray.engine.{constant}", value)
     backend = Counting(window, least)
     run_with(backend, *STUDIES[name], tmp_path / "run")
     assert results(tmp_path / "run") == content(name)
