@@ -294,12 +294,14 @@ class FullQueue(Queue):
 
     def plan(self, workers: int, least: float = 0.0) -> Batch:
         """Return the next batch of units; the outer splits wait for all inner ones."""
-        if self._phase is None:
-            self._begin(INNER if self._selects else OUTER)
-        batch = super().plan(workers, least)
-        if not batch.units and self._phase == INNER and not any(self._list_missing(INNER)):
-            self._begin(OUTER)
-            batch = super().plan(workers, least)
+        batch = Batch() if self._phase is None else super().plan(workers, least)
+        if not batch.units and self._phase != OUTER:
+            following = INNER if self._selects and any(self._list_missing(INNER)) else OUTER
+            if following != self._phase:
+                self._phase = following
+                sizes = [following] if self._selects else range(len(self.problem.sizes))
+                self.begin(unit for size in sizes for unit in self._list_missing(size))
+                batch = super().plan(workers, least)
         return batch
 
     def expect_left(self) -> float:
@@ -342,11 +344,6 @@ class FullQueue(Queue):
         losses = score.loss * self.totals(INNER)[..., problem.columns[score.name].start]
         each = problem.procedure.select == EACH
         return select_settings(losses, problem.starts, problem.learner_of_paths, each)
-
-    def _begin(self, phase: int) -> None:
-        self._phase = phase
-        sizes = [phase] if self._selects else range(len(self.problem.sizes))
-        self.begin(unit for size in sizes for unit in self._list_missing(size))
 
     def _list_missing(self, size: int) -> Iterator[Unit]:
         done, wanted = self.ledger.done(size), list(enumerate(self.problem.learner.space.lengths))

@@ -200,8 +200,7 @@ def write_stream(
         InputError: there are too many rows, or one, or its group, was appended before.
     """
     if stream is None:
-        line, head = _seal(header.to_json(), "")
-        stream = Stream(header, (), head, line, 0)
+        stream = Stream(header, (), "", b"", 0)
     elif not rows:
         return stream
     try:
@@ -213,9 +212,9 @@ def write_stream(
             f"{MAX_OF_IDENTIFIER:,} characters, and counts once, as does a group, with all of its rows in "
             "one batch; leave out what was appended before"
         ) from None
-    lines, head = [b"" if stream.pieces else stream.content], stream.head
-    for row in rows:
-        line, head = _seal(row.to_json(), head)
+    lines, head = list[bytes](), stream.head
+    for each in rows if stream.pieces else (header, *rows):
+        line, head = _seal(each.to_json(), head)
         lines.append(line)
     content = b"".join(lines)
     if len(every_row) > MAX_STREAM_ROWS or len(stream.content) + len(content) > MAX_STREAM_BYTES:
@@ -225,8 +224,7 @@ def write_stream(
         )
     grown = "was just written by somebody else: append the rows again"
     create_file(files, name_piece(name, stream.pieces), content, grown)
-    every = stream.content + content if stream.pieces else content
-    return Stream(stream.header, every_row, head, every, stream.pieces + 1)
+    return Stream(stream.header, every_row, head, stream.content + content, stream.pieces + 1)
 
 
 def _seal(values: Mapping[str, Any], before: str) -> tuple[bytes, str]:
