@@ -311,6 +311,9 @@ def ask_sklearn(monkeypatch, result, estimator, scoring, groups=None):
     problem = result.problem
     numbers = iter(range(result.study.permutations))
     permuted = [problem.permute(number) for number in range(result.study.permutations)]
+    if groups is not None:  # each group keeps its targets
+        sums = [np.bincount(groups, each.task.y) for each in (problem, *permuted)]
+        np.testing.assert_allclose(sums, sums[:1] * len(sums))
     monkeypatch.setattr(_validation, "_shuffle", lambda y, g, state: permuted[next(numbers)].task.y)
 
     class Splits:
