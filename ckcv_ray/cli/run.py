@@ -33,6 +33,7 @@ from ckcv_ray.runs.run import (
     find_result,
     look,
     run_work,
+    score_constant,
 )
 from ckcv_ray.runs.scored import Scored, rank_entries
 from ckcv_ray.storage.files import locate
@@ -226,8 +227,8 @@ def _take_first_look(
 
 def _describe_try(scored: Scored, late: list[str], problem: Problem) -> tuple[dict[str, Any], list[str]]:
     """Return what a try has shown and what the run is expected to prove, as values and as lines."""
-    score, (constant, claims) = scored.scores[0], expect_run(scored, problem)
-    ranked = rank_entries(scored, score)
+    score, claims = scored.scores[0], expect_run(scored, problem)
+    ranked, constant = rank_entries(scored, score), score_constant(problem, score)
     wrong, error = problem.task.target.word("wrong", "off on average"), make_error(problem)
     means = {entry.name: of.mean for entry, of in ranked[:MAX_TRIED]} | {"a constant": constant}
     shown = {name: f"{error.format_measured(mean / score.largest)} {wrong}" for name, mean in means.items()}

@@ -120,11 +120,10 @@ def finish(
         RunError: no candidate could be completed, the winner could not be refitted, or scores are missing.
         KeyboardInterrupt: the run was stopped.
     """
-    result: Result | None = None
-    while result is None:
-        if problem.scores:
-            result = _write_scores(problem, backend, recorder, listen, stop)
-            continue
+    while problem.scores:
+        if (scored := _write_scores(problem, backend, recorder, listen, stop)) is not None:
+            return scored
+    while True:
         winner, ensembles, concluded = _refit_leaders(problem, backend, recorder, listen, stop)
         if listen is not None:
             listen(recorder.progress()._replace(stage="judging", left=inf))
@@ -145,8 +144,7 @@ def finish(
         files = make_results(problem, table, fitted, judged) if concluded.writes else {}
         certificate = certify(predictions, table, hash_results(files))
         if recorder.write_end(execution, {**files, CERTIFICATE: to_json(certificate.to_json())}):
-            result = Certified(problem, execution, fitted, table, certificate, judged)
-    return result
+            return Certified(problem, execution, fitted, table, certificate, judged)
 
 
 def _write_scores(
@@ -336,8 +334,9 @@ def is_finished(problem: Problem, folder: RunFolder) -> bool:
     """
     there, lacking = folder.holds(problem), folder.falls_short(problem)
     if there and folder.finished and not lacking and not folder.list_differing():
-        if folder.files.exists(LOCK) and not folder.files.lock.busy:  # its process was killed at the end
-            with suppress(CKCVError):  # nothing depends on this: the result is complete without it
+        # a process killed at the end leaves a lock, and temporary files: they go, but nothing depends on it
+        if folder.files.exists(LOCK) and not folder.files.lock.busy:
+            with suppress(CKCVError):
                 folder.acquire()
                 folder.release()
         return True

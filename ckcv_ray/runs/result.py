@@ -391,9 +391,9 @@ class Certified(Result):
                 counted = f"where an error above {clip} counts as {clip}"
                 what = f"to be off {of_group}by at most {found.limit} on average, {counted}"
             sure = f"with probability {format_level(found.delta)} ({method})"
-            constant = c.baseline.describe(c.labels)
-            constant += ", and that this is better is not proven" * c.is_worthless(found)
-            said = f"{by}: proven {what}, {sure}; against {constant}"
+            said = f"{by}: proven {what}, {sure}; against {c.baseline.describe(c.labels)}"
+            if c.is_worthless(found):
+                said += ", and that this is better is not proven"
         elif covering:
             said = by
         elif rule.name == "full":

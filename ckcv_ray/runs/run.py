@@ -29,7 +29,7 @@ from numpy.typing import ArrayLike
 from ckcv_ray.claims.certify import expect_claims
 from ckcv_ray.claims.quantity import Claim, HeldOutPredictions
 from ckcv_ray.core.draws import TRIED
-from ckcv_ray.core.measures import CLIPPED, Outputs
+from ckcv_ray.core.measures import CLIPPED, Outputs, Score
 from ckcv_ray.core.process import one_thread
 from ckcv_ray.core.resampling.base import Resampling, Splits
 from ckcv_ray.core.resampling.drawn import Subsampling
@@ -451,7 +451,7 @@ def compute(job: Work, execution: Execution, opened: Session | None = None) -> R
     if opened is None and expected is None and execution.backend == "auto":
         expected = estimate(problem, fit_timeout=timeout)
     seconds = expected.seconds if expected else 0.0
-    with (  # the backend comes first: if the data are too large for it, nothing is written
+    with (  # the backend before the recorder: if the data are too large for it, nothing is written
         session(execution, seconds, single=True) if opened is None else nullcontext(opened) as own,
         start_backend(own.backend, share(problem) if expected is None else expected.inputs) as backend,
         closing(own.recorder(problem, job.folder)) as recorder,
@@ -505,9 +505,8 @@ def look(study: Study, problem: Problem, seconds: float, rows: int | None, stop:
     )
     if not task.schema.plain:
         procedure = replace(procedure, encode=study.encode, fill=study.fill, rare=study.rare)
-    usual = Problem.of(
-        procedure, task
-    ).procedure  # learners are tried as by default, or at a few values named
+    # learners are tried as by default, or at a few of the values named
+    usual = Problem.of(procedure, task).procedure
     tried = Problem.of(usual.with_learner(usual.learner.thinned(MAX_TRIED_VALUES)), task)
     inputs = share(tried)._replace(fit_timeout=seconds)
     warm_up(inputs)
@@ -559,16 +558,19 @@ def _try_splits(inputs: Inputs, until: float, stop: Stop) -> tuple[list[Outcome]
     return found, lost
 
 
-def expect_run(scored: Scored, problem: Problem) -> tuple[float, list[Claim]]:
-    """Return the mean loss of the best constant on the learning rows, as for a learner, and expected claims.
+def score_constant(problem: Problem, score: Score) -> float:
+    """Return the mean loss of the best constant on the learning rows, as for a learner."""
+    y, constants = problem.task.y, HeldOutPredictions(problem, Models()).constants
+    values = (np.full(len(y), value) for value in constants)
+    return min(score.of(y, Outputs(label=each.astype(np.int32), value=each)) for each in values)
 
-    These are what the run of the problem proves if the best learner is wrong as often on its rows.
-    """
-    y, score, (best, figures) = problem.task.y, scored.scores[0], rank_entries(scored, scored.scores[0])[0]
-    values = (np.full(len(y), value) for value in HeldOutPredictions(problem, Models()).constants)
-    constant = min(score.of(y, Outputs(label=each.astype(np.int32), value=each)) for each in values)
+
+def expect_run(scored: Scored, problem: Problem) -> list[Claim]:
+    """Return what the run of a problem is expected to prove, if the best is wrong as often on its rows."""
+    score = scored.scores[0]
+    best, figures = rank_entries(scored, score)[0]
     if not problem.task.classes:
-        return constant, expect_claims(problem, [figures.mean / score.largest])
+        return expect_claims(problem, [figures.mean / score.largest])
     right, rows = np.split(best.totals[:, scored.problem.columns[BY_CLASS]][:, 1:].sum(axis=0), 2)
     shares = dict(zip(scored.task.classes, 1 - right / np.maximum(rows, 1), strict=True))
-    return constant, expect_claims(problem, [shares.get(label, 1.0) for label in problem.task.classes])
+    return expect_claims(problem, [shares.get(label, 1.0) for label in problem.task.classes])

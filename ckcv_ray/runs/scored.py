@@ -165,18 +165,18 @@ class Scored(Result):
         numbers = list(range(len(names)))
         if chosen is None:
             lengths = enumerate(problem.learner.space.lengths)
-            positions = [(path, step) for path, length in lengths for step in range(length)]
-            chosen = np.tile(positions, (computed.n_splits, 1, 1))
+            places = [(path, step) for path, length in lengths for step in range(length)]
+            chosen = np.tile(places, (computed.n_splits, 1, 1))
             numbers = problem.learner_of_paths[chosen[0, :, 0]].tolist()
-        for number, places in zip(numbers, chosen.swapaxes(0, 1), strict=True):
-            at = np.arange(len(places)), places[:, 0], places[:, 1]
-            known = computed.known[at] & (places[:, 0] >= 0)
+        for number, positions in zip(numbers, chosen.swapaxes(0, 1), strict=True):
+            at = np.arange(len(positions)), positions[:, 0], positions[:, 1]
+            known = computed.known[at] & (positions[:, 0] >= 0)
             totals = np.where(known[:, None], computed.totals[at], nan)
             setting, learner = problem.learner.space.setting, names[number]
-            settings = tuple(setting(*place) if place[0] >= 0 else None for place in places.tolist())
+            settings = tuple(setting(*place) if place[0] >= 0 else None for place in positions.tolist())
             listed = len(numbers) > len(names)  # see ``lists_settings``
             name = f"{learner} ({format_setting(settings[0] or {})})" if listed else learner
-            found.append(Entry(learner, name, places, totals, known, settings))
+            found.append(Entry(learner, name, positions, totals, known, settings))
         return tuple(found)
 
     @cached_property
@@ -289,9 +289,9 @@ class Scored(Result):
         values, missing = totals[used, at.start], ~entry.known[used]
         undefined, pooled = int(np.sum(np.isnan(values) & ~missing)), None
         complete = not (missing.any() or undefined)
-        mean = (
-            self._estimate(score, totals, lambda part: float(part[:, at.start].mean())) if complete else nan
-        )
+        mean = nan
+        if complete:
+            mean = self._estimate(score, totals, lambda part: float(part[:, at.start].mean()))
         spread = complete and len(terms) == 1 and len(values) > 1
         deviation = float(values.std(ddof=1)) if spread else nan
         if score.sums is not None:

@@ -426,12 +426,21 @@ def _read_live_rows(
             ) from None
         there = table.num_rows and set(task.features) <= set(names)
         read = task.read(table) if there else None
-        predicted, made = _read_predictions(result, rule, table, read, prediction)
+        predicted, about = _read_predictions(result, rule, table, read, prediction)
+    notes += about
+    if read is not None:
+        X, every = read.X[~read.bad], result.problem.every_row
+        if equal := int(find_known(X, every).sum()):
+            notes.append(
+                f"CAUTION: {equal:,} of {pluralize(len(X), 'row')} equal a row that the run has learned from "
+                "or was judged on: if they are the same examples, they say little about new ones"
+            )
+        notes += caution_repeats(X, every)
     cells = zip(identifiers, predicted.tolist(), truth.tolist(), groups, strict=True)
     rows = tuple(
         LiveRow(name, task.classes[of], task.classes[is_], group, batch) for name, of, is_, group in cells
     )
-    return rows, (*notes, *made)
+    return rows, tuple(notes)
 
 
 def _read_names(table: pa.Table, column: str) -> list[str]:
@@ -446,10 +455,7 @@ def _read_names(table: pa.Table, column: str) -> list[str]:
 def _read_predictions(
     result: Certified, rule: Rule, table: pa.Table, read: NewRows | None, name: str
 ) -> tuple[Classes, list[str]]:
-    """Return the predicted classes, and what to know of them and of the rows.
-
-    That is whether they are made here, or not the rule's, and whether the run knows rows, or some are equal.
-    """
+    """Return the predicted classes, and a sentence if they are made here or are not the rule's."""
     task, notes = result.task, list[str]()
     if name in table.column_names:
         predicted = read_predicted(task, table, name)
@@ -468,14 +474,6 @@ def _read_predictions(
             lack = f"there is no column {name!r} with predictions (--prediction), and none can be made here"
             raise InputError(f"{lack}: {error}") from None
         notes.append(f"there is no column {name!r}: predicted here, by {rule.classifier()}")
-    if read is not None:
-        X, every = read.X[~read.bad], result.problem.every_row
-        if known := int(find_known(X, every).sum()):
-            notes.append(
-                f"CAUTION: {known:,} of {pluralize(len(X), 'row')} equal a row that the run has learned from "
-                "or was judged on: if they are the same examples, they say little about new ones"
-            )
-        notes += caution_repeats(X, every)
     return predicted, notes
 
 
