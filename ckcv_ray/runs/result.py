@@ -117,9 +117,9 @@ class Result:
     def score(self, X: ArrayLike, y: ArrayLike, by: str = "auto", seed: int | None = None) -> float:
         """Return how good ``predict`` is on rows X [rows, d] with labels, or numbers, y [rows].
 
-        As for estimators of scikit-learn: accuracy, in [0, 1], or for numbers R², at most 1 (nan of a
-        single row). It is an estimate on these rows, too good on those that were learned from; what is proven
-        is in ``claims``.
+        As for estimators of scikit-learn: accuracy, in [0, 1], or for numbers R², at most 1 (nan for
+        one row). It is an estimate on these rows, too good on those that were learned from; what is proven is
+        in ``claims``.
 
         Raises:
             InputError: as for ``predict``, there are no rows, or a label in y is not one of the classes.

@@ -208,7 +208,7 @@ class Scored(Result):
         outer splits of the means over their inner splits, by which one setting for all splits is
         selected, and the deviation over all inner splits.
         """
-        inner, problem = self.computed.inner, self.problem
+        inner, problem, nested = self.computed.inner, self.problem, self.computed.inner is not None
         names, space, of_paths = list(problem.learners), problem.learner.space, problem.learner_of_paths
         positions = [(path, step) for path, length in enumerate(space.lengths) for step in range(length)]
         places = [dict[str, Place]() for _ in positions]
@@ -227,9 +227,7 @@ class Scored(Result):
                 rank = None if loss != loss else 1 + int(np.searchsorted(known, loss))
                 of_setting[score.name] = Place(mean, deviation, rank)
         return [
-            SettingScores(
-                names[of_paths[path]], space.setting(path, step), path, step, inner is not None, of_setting
-            )
+            SettingScores(names[of_paths[path]], space.setting(path, step), path, step, nested, of_setting)
             for of_setting, (path, step) in zip(places, positions, strict=True)
         ]
 
