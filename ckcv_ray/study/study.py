@@ -313,7 +313,7 @@ class Study(BaseStudy):
 
     @property
     def delta_of_claim(self) -> float:
-        """The share of delta of each rule, of quantities as they declare, and of all subgroups."""
+        """What each claim gets of delta: a rule, quantities that share one, or all subgroups together."""
         asked, quantities = self.certification, self.certification.quantities
         shares = {quantities[name].share or name if name in quantities else name for name in asked.claim}
         return self.delta / (len(shares) + bool(asked.subgroups))
@@ -646,8 +646,9 @@ def _assemble(
         named = [name.strip() for name in named.split(",")]
     elif not isinstance(named, list | tuple) or not named:
         named = [named]
-    paths = [each if isinstance(each, str) else type(each).__name__ for each in named]
-    labels = tuple(path.rpartition(":")[2] for path in paths)  # an estimator is labelled by its class
+    # an estimator, or the path of one, is labelled by its class; anything else by what it is
+    paths = [type(each).__name__ if hasattr(each, "get_params") else each for each in named]
+    labels = tuple(p.rpartition(":")[2] if isinstance(p, str) and "," not in p else p for p in paths)
     flat: dict[str, Any] = {}  # options of one learner in a mapping named after it become such as "svm.C"
     for name, value in asked.items():
         if isinstance(value, Mapping) and name != ANY and (name in labels or name in LEARNERS):
@@ -690,7 +691,7 @@ def _choose_part(slot: str, asked: Mapping[str, Any], earlier: Mapping[str, Any]
 
 
 def _choose_learners(
-    named: Sequence[Any], labels: Sequence[str], asked: Mapping[str, Any], before: Mapping[str, Learner]
+    named: Sequence[Any], labels: Sequence[Any], asked: Mapping[str, Any], before: Mapping[str, Learner]
 ) -> list[_Asked]:
     """Return the learners that are requested.
 
@@ -707,8 +708,8 @@ def _choose_learners(
                 f"{SEVERAL}={type(name).__name__}(...) is a learner as an object, which Study({SEVERAL}=...) "
                 "takes: give the name of one here"
             )
-        is_class = isinstance(name, str) and ":" in name and "," not in name
-        if is_class or hasattr(name, "get_params"):
+        is_path = isinstance(name, str) and ":" in name and "," not in name
+        if is_path or hasattr(name, "get_params"):
             if "estimator" in asked:
                 raise InputError("estimator is given twice: as the learner, and by estimator")
             kind, kept = LEARNERS[ANY], {"estimator": name}

@@ -353,6 +353,7 @@ def test_options_go_to_the_learners_that_have_them(named: Any) -> None:
         ({"learner": "svm,centroid", "svm": {"shrinkage": 1}}, "unknown option 'shrinkage' of svm"),
         ({"learner": "svm,centroid", "stump": {"rules": "mean"}}, "stump.rules='mean' requires learner st"),
         ({"learner": "svm,centroid", "svm": {"C": 1}, "svm.C": 2}, "svm.C is given twice"),
+        ({"learner": ["a:b,c", "svm"], "a:b,c.learner": "tree"}, "labels='a:b,c': a label is text"),
     ],
 )
 def test_what_is_wrong_is_named(asked: dict[str, Any], message: str) -> None:
