@@ -48,7 +48,7 @@ class Metrics:
         self._failed = Gauge("ckcv_evaluations_failed", "Evaluations that failed so far.")
         self._waiting = Gauge("ckcv_batches_in_flight", "Batches submitted and not returned.")
         self._fits = Counter("ckcv_fits_total", "Models fitted.")
-        self._solving = Counter("ckcv_solver_seconds_total", "Seconds that workers spent in fits.")
+        self._solving = Counter("ckcv_solver_seconds_total", "Seconds of fits, without scikit-learn's.")
 
     def count(self, outcomes: Sequence[Outcome], in_flight: int) -> None:
         """Count the outcomes of batches, and set the number of batches in flight."""

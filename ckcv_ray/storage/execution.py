@@ -59,7 +59,10 @@ class Before(TypedDict):
 
 
 class Metadata(TypedDict):
-    """Costs of a run so far, over all its sessions, and its failures: (path, k, split, traceback)."""
+    """Costs of a run so far, over all its sessions, and its failures: (path, k, split, traceback).
+
+    ``solver_seconds`` leaves out fits of scikit-learn's estimators, which are made while they are scored.
+    """
 
     seconds: float
     fits: int
