@@ -53,8 +53,8 @@ class Prepared(NamedTuple):
         learner: the learner.
         encoding: how columns are encoded; None if they are passed on as they are.
         balance: how the classes of the training rows are then made equal in size.
-        share: number of rows that balancing all rows of the table would give, relative to their number: about
-            as many it is fitted to, relative to the training rows.
+        share: number of rows that balancing all rows of the table would give, relative to their number; the
+            same share of the training rows, approximately, is what the learner is fitted to.
         width: the largest number of columns that the table can become when it is encoded.
     """
 

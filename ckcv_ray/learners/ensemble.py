@@ -106,7 +106,7 @@ class Ensemble:
                 the same member; or a generator (``core.draws.seed_members``), which moves on.
         """
         draws = seed if isinstance(seed, np.random.Generator) else seed_members(seed)
-        return self.by_member(X, draws.integers(len(self.members), size=len(X)))  # as row by row
+        return self.by_member(X, draws.integers(len(self.members), size=len(X)))  # the same row by row
 
     def vote(self, X: Rows) -> Prediction:
         """Classify each row by majority vote; a tie goes to the first class, and the score is the mean.

@@ -117,7 +117,7 @@ class FieldsCodec(Codec[Model]):
                 raise ValueError("it has numbers that are not finite")
             fields[name] = row[name] if leaf is kind else array
         model = self.model(**fields)
-        model.predict_outputs(task.X[:1], frozenset({task.target.output}))  # one that cannot is found here
+        model.predict_outputs(task.X[:1], frozenset({task.target.output}))  # fails for a broken one
         label = int(model.predict(task.X[:1]).label[0]) if task.classes else -1
         if not -1 <= label < task.n_classes:
             raise ValueError(f"it predicts class number {label}, but there are {task.n_classes} classes")

@@ -380,7 +380,7 @@ class Encoding:
             targets = [(y == c).astype(np.float64) for c in choose_classes(task.n_classes)] or [y]
         X, columns = expand_dates(task.X[train], task.schema), list_expanded_columns(task.schema)
         x = X[:, [not column.levels for column in columns]]
-        numbers = iter(list[Numbers]())
+        numbers = list[Numbers]()
         if x.shape[1]:
             fills, gaps = self.fit_fills(x), np.isnan(x)
             mean, scale = np.zeros(x.shape[1]), np.ones(x.shape[1])
@@ -388,13 +388,13 @@ class Encoding:
                 mean, scale = fit_scale(np.where(gaps, fills, x))
             dates = [column.kind is ColumnKind.DATE for column in task.schema if not column.levels]
             says = [part == 0 for date in dates for part in range(len(PARTS) if date else 1)]
-            missing = gaps.any(axis=0) & np.array(says)  # of a date its first part says it
+            missing = gaps.any(axis=0) & np.array(says)  # the gaps of a date are told by its first part
             parts = (part.tolist() for part in (fills, missing, mean, scale))
-            numbers = (Numbers(*of_column) for of_column in zip(*parts, strict=True))
+            numbers = [Numbers(*of_column) for of_column in zip(*parts, strict=True)]
         fitted = list[Numbers | Levels | Means]()
         for i, n_levels in enumerate(len(column.levels) for column in columns):
             if not n_levels:
-                fitted.append(next(numbers))
+                fitted.append(numbers.pop(0))
             elif self.categories is Categories.TARGET:
                 fitted.append(_fit_means(X[:, [i]], n_levels, targets, folds))
             else:

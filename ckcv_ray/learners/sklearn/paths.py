@@ -292,14 +292,16 @@ class SplitFits:
 
             return Fit(DummyClassifier(strategy="most_frequent").fit(X[train], self.y), CONVERGED)
         template = self.learner.template(setting)
-        fresh, unseeded = copy.deepcopy((template.estimator, template.unseeded))
+        estimator: Any
+        estimator, unseeded = copy.deepcopy((template.estimator, template.unseeded))
         for owner, seed in zip(unseeded, draw_seeds(self.seeds, len(unseeded)), strict=True):
             owner.set_params(random_state=seed)
         if (weights := self.learner.class_weights(self.task, self.y)) is not None:
-            last_step(fresh).set_params(class_weight=weights)
-        estimator: Any = Booster(fresh) if find_library(fresh) else fresh
-        if hasattr(fresh, "steps") and find_library(last := fresh.steps[-1][1]):
-            fresh.steps[-1] = (fresh.steps[-1][0], Booster(last))
+            last_step(estimator).set_params(class_weight=weights)
+        if find_library(estimator):
+            estimator = Booster(estimator)
+        elif hasattr(estimator, "steps") and find_library(last := estimator.steps[-1][1]):
+            estimator.steps[-1] = (estimator.steps[-1][0], Booster(last))
         if template.head is None:
             return Fit(estimator, self._fit_rows(estimator, X[train]))
         if template.head not in self._heads:
@@ -516,11 +518,8 @@ class Neighbours(EstimatorPath):
         """
         from sklearn.utils.extmath import row_norms
 
-        split, longest, counts = (
-            self.split,
-            self.settings[-1],
-            [each["n_neighbors"] for each in self.settings],
-        )
+        split, longest = self.split, self.settings[-1]
+        counts = [each["n_neighbors"] for each in self.settings]
         key = json.dumps({name: v for name, v in longest.items() if name != "weights"}, sort_keys=True)
         if key not in split.shared:
             fit = split.fit_alone(longest)
@@ -528,21 +527,18 @@ class Neighbours(EstimatorPath):
             distance, index = last.kneighbors(X, min(counts[-1] + 1, last.n_samples_fit_))
             squares = max(row_norms(rows, squared=True).max() for rows in (X, last._fit_X))
             gap = np.diff(distance, axis=1) * (distance[:, 1:] + distance[:, :-1])
-            tied = np.any(gap <= TIE * (distance[:, 1:] ** 2 + squares), axis=0)  # with the next, in any row
+            # whether, for any scored row, a neighbour may be as far away as the next
+            tied = np.any(gap <= TIE * (distance[:, 1:] ** 2 + squares), axis=0)
             split.shared[key] = distance, last._y[index], tied, last.classes_
-        distance, number, tied, classes = split.shared[key]
-        if counts[-1] > distance.shape[1]:
-            alone = map(split.fit_alone, self.settings)
-            return np.array([*map(split.labels, alone)])  # raises as a fit alone would
+        distance, place, tied, classes = split.shared[key]  # place: of each neighbour's class in ``classes``
+        if counts[-1] > distance.shape[1]:  # raises as a fit alone would
+            return np.array([*map(split.labels, map(split.fit_alone, self.settings))])
         template = split.learner.template(self.settings[0])
         weighted = last_step(template.estimator).weights == "distance"
         with np.errstate(divide="ignore"):
             weights = 1.0 / distance if weighted else np.ones(distance.shape)
-        of_classes, exact, found = (
-            [number == c for c in range(len(classes))],
-            np.isinf(weights),
-            list[Classes](),
-        )
+        exact, found = np.isinf(weights), list[Classes]()
+        of_classes = [place == c for c in range(len(classes))]
         for setting, count in zip(self.settings, counts, strict=True):
             if tied[0 if weighted else count - 1 : count].any():
                 found.append(split.labels(split.fit_alone(setting)))

@@ -471,8 +471,8 @@ def name_type(path: str) -> str:
 def list_parameters(estimator: Estimator) -> dict[str, object]:
     """Return the parameters of an estimator by name; for a pipeline's last step also by short name.
 
-    With defaults come those that the libraries take beyond what they list: CatBoost's estimators list only
-    what they were given, and LightGBM's take any keyword, ignoring unknown ones.
+    Parameters that estimators of the boosting libraries take without listing them are added, with defaults:
+    CatBoost's list only what they were given, and LightGBM's take any keyword, ignoring unknown ones.
     """
     every = estimator.get_params(deep=True)
     steps, last, short = every.get("steps"), estimator, dict[str, object]()

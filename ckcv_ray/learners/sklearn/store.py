@@ -603,7 +603,7 @@ class EstimatorCodec(Codec[FittedEstimator]):
         if not isinstance(setting, dict) or set(setting) != self.parameters:
             raise ValueError("its setting does not name the learner's parameters")
         model = FittedEstimator.of(setting, row["estimator"], task.n_classes, [*list_classes(self.spec)])
-        model.predict_outputs(task.X[:1], frozenset({task.target.output}))  # one that cannot is found here
+        model.predict_outputs(task.X[:1], frozenset({task.target.output}))  # fails for a broken one
         return model
 
     def setting(self, model: FittedEstimator) -> Setting:
