@@ -163,23 +163,22 @@ class CKCVError(Exception):
     """Base class of every error that this package raises deliberately."""
 
 
-class _OneLineError(CKCVError):
-    """Its message quotes names and values of any origin, and is made one printable line."""
+class InputError(CKCVError, ValueError):
+    """Invalid input that the user can correct; the message says how."""
 
     def __init__(self, message: str) -> None:
         super().__init__(plain(message))
-
-
-class InputError(_OneLineError, ValueError):
-    """Invalid input that the user can correct; the message says how."""
 
 
 class AbsentError(InputError):
     """A name that is not known here, or a package that is not installed or may not be imported."""
 
 
-class StoreError(_OneLineError):
+class StoreError(CKCVError):
     """A run folder that is damaged, in use, or belongs to something else."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(plain(message))
 
 
 class LackingError(StoreError):
@@ -190,8 +189,11 @@ class RunError(CKCVError):
     """A run that could not finish; completed work is kept."""
 
 
-class UnreachableError(_OneLineError, RunError):
+class UnreachableError(RunError):
     """An object store that does not answer, or refuses: what it holds is unknown, not damaged."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(plain(message))
 
 
 @contextmanager
