@@ -18,7 +18,7 @@ from ckcv_ray.claims.rules import Rule
 from ckcv_ray.core.draws import seed_members
 from ckcv_ray.core.measures import Output, Outputs
 from ckcv_ray.core.options import list_names
-from ckcv_ray.errors import InputError, convert_errors, pluralize
+from ckcv_ray.errors import InputError, Values, as_array, check_choice, convert_errors, pluralize, quote
 from ckcv_ray.learners.ensemble import Ensemble
 from ckcv_ray.learners.sklearn.paths import EstimatorLearner
 from ckcv_ray.learners.svm.learner import GaussianSVM
@@ -33,7 +33,6 @@ from ckcv_ray.tables.columns import DeclaredTypes
 from ckcv_ray.tables.read import check_same_order, read_rows
 from ckcv_ray.tables.roles import APART
 from ckcv_ray.tables.task import Task, make_rows
-from ckcv_ray.validation import Values, as_array, check_choice, quote
 
 RULES = ("auto", "vote", "random", "refit")
 CERTIFIED = ("vote", "refit")  # rules by which the held-out rows are classified

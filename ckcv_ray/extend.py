@@ -42,6 +42,12 @@ from ckcv_ray.core.resampling.folds import ForwardSplits as ForwardSplits
 from ckcv_ray.core.resampling.folds import LeaveOneOut as LeaveOneOut
 from ckcv_ray.core.resampling.folds import RepeatedKFold as RepeatedKFold
 from ckcv_ray.core.resampling.folds import register_resampling as register_resampling
+from ckcv_ray.errors import Label as Label
+from ckcv_ray.errors import check_choice as check_choice
+from ckcv_ray.errors import grid as grid
+from ckcv_ray.errors import integer as integer
+from ckcv_ray.errors import number as number
+from ckcv_ray.errors import sequence as sequence
 from ckcv_ray.learners.base import STATUSES as STATUSES
 from ckcv_ray.learners.base import Block as Block
 from ckcv_ray.learners.base import Codec as Codec
@@ -64,9 +70,3 @@ from ckcv_ray.learners.simple import SimpleLearner as SimpleLearner
 from ckcv_ray.study.parts import Auto as Auto
 from ckcv_ray.tables.predictions import PredictionColumns as PredictionColumns
 from ckcv_ray.tables.predictions import read_predictions as read_predictions
-from ckcv_ray.validation import Label as Label
-from ckcv_ray.validation import check_choice as check_choice
-from ckcv_ray.validation import grid as grid
-from ckcv_ray.validation import integer as integer
-from ckcv_ray.validation import number as number
-from ckcv_ray.validation import sequence as sequence

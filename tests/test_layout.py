@@ -21,12 +21,12 @@ FOLDERS = (
     *("reports", "apps"),  # not "report", which is a function of the package
 )
 ORDER = [  # each imports those before it; "" is the package itself
-    *("errors", "version", "validation", *FOLDERS, "estimator", "cli", "__main__", "extend", ""),
+    *("errors", "version", *FOLDERS, "estimator", "cli", "__main__", "extend", ""),
 ]
 NOT_THE_SOLVER = ("study", "records", "claims", "storage", "engine", "reports")
 BY_NAME = {"", "cli.main", "core.options"}  # import modules of the package by name
 SHOWN = ("runs.result", "reports.figures")  # an import upward, for type checkers: at run time by name
-SEEN_BY_APPS = {"errors", "validation", "reports.facts", "reports.render", "storage.pages"}
+SEEN_BY_APPS = {"errors", "reports.facts", "reports.render", "storage.pages"}
 KNOW_RAY = {"engine.ray_backend"}
 UNPICKLE = {"learners.ensemble", "learners.svm.compile", "engine.worker"}  # models; code; answers of our own
 NOT_IN_CORE = {"pathlib", "os", "io", "pyarrow", "ray"}

@@ -24,7 +24,7 @@ FAULTS = {  # file of the package, what is there, what is planted, and the tests
     ),
     "a rule": ("runs/result", "first.make_rule(self.problem)", "Rule('refit')", "claims/test_thresholds"),
     "rounding": ("errors", "ceil(SCALE * bound - SLACK)", "round(SCALE * bound)", "claims/test_better"),
-    "a limit": ("tables/limits", "> MAX_TABLE_BYTES:", "> 1 << 50:", "storage/test_foreign_folders"),
+    "a limit": ("tables/columns", "> MAX_TABLE_BYTES:", "> 1 << 50:", "storage/test_foreign_folders"),
     "rows": ("reports/facts", "off = c.baseline,", "off = c.baselines[0],", "reports/test_facts"),
     "resume": ("engine/recorder", ", (), ()))\n         ", "[1:], (), ()))\n         ", "runs/test_run"),
     "imports": ("learners/sklearn/spec", "not in _trusted:", "in ():", "learners/sklearn/test_spec"),

@@ -14,10 +14,9 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import NamedTuple
 
-from ckcv_ray.errors import InputError, pluralize
+from ckcv_ray.errors import InputError, Stored, check_choice, pluralize, quote, read_as, suggest
 from ckcv_ray.reports.facts import CAUTION, QUESTION, Fact, Section
 from ckcv_ray.reports.render import MARKDOWN, UNNAMED, divide_paragraphs, fill_template
-from ckcv_ray.validation import Stored, check_choice, quote, read_as, suggest
 
 GUIDELINES = ("tripod-ai", "annex-iv", "stard-ai", "ts-4213", "model-card")
 NO_CONFORMITY = (

@@ -23,12 +23,15 @@ from ckcv_ray.claims.rules import CutOff
 from ckcv_ray.core.quantities import BINARY_RECALLS
 from ckcv_ray.errors import (
     InputError,
+    Label,
     convert_errors,
     cut_list,
     format_level,
     format_row,
     pluralize,
+    quote,
     round_bound,
+    sequence,
 )
 from ckcv_ray.reports.facts import (
     BY_CLASS,
@@ -48,7 +51,6 @@ from ckcv_ray.reports.render import divide_sections, fill_template, show_text
 from ckcv_ray.storage.pages import add_checksum, write_page
 from ckcv_ray.study.study import Study
 from ckcv_ray.tables.predictions import PredictionColumns, read_predictions
-from ckcv_ray.validation import Label, quote, sequence
 
 ERROR = "refit"  # the name by which a study claims an error
 RENAMED = {"error": ERROR, "ppv": "precision"}  # as they are requested, where no prevalence is stated

@@ -31,12 +31,11 @@ from ckcv_ray.core.bounds.binomial import MAX_CHECKED
 from ckcv_ray.core.bounds.paired import Differences, expect_units
 from ckcv_ray.core.measures import GRAIN, average_by_group
 from ckcv_ray.core.quantities import LABEL, argument, register_quantity
-from ckcv_ray.errors import InputError, format_about
+from ckcv_ray.errors import ONE, InputError, Numbers, Values, format_about
 from ckcv_ray.learners.choice import LABEL as LEARNER
 from ckcv_ray.learners.ensemble import Models, count_classes
 from ckcv_ray.study.parts import Race
 from ckcv_ray.study.problem import Problem
-from ckcv_ray.validation import ONE, Numbers, Values
 
 
 class PairedCounts(NamedTuple):

@@ -32,6 +32,12 @@ from numpy.typing import NDArray
 
 from ckcv_ray.claims.quantity import Claim, Gate, Risk
 from ckcv_ray.errors import (
+    OPTIONAL,
+    Count,
+    Fraction,
+    Label,
+    Probability,
+    Stored,
     cut,
     cut_list,
     floor_percent,
@@ -39,11 +45,11 @@ from ckcv_ray.errors import (
     format_number,
     format_percent,
     pluralize,
+    read_as,
     round_bound,
 )
 from ckcv_ray.records.candidates import Searched
 from ckcv_ray.study.parts import Condition
-from ckcv_ray.validation import OPTIONAL, Count, Fraction, Label, Probability, Stored, read_as
 
 LEARNING, HELD_OUT = "learning rows", "held-out rows"
 MAX_OF_LABEL = 60

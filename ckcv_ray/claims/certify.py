@@ -57,7 +57,19 @@ from ckcv_ray.claims.rules import Rule
 from ckcv_ray.core.bounds.betting import average_safe
 from ckcv_ray.core.bounds.binomial import MAX_CHECKED, clopper_pearson, count_without, find_rows_for_good
 from ckcv_ray.core.quantities import SHARE_OF_ROWS, find_quantity, parse_subgroup
-from ckcv_ray.errors import InputError, ceil_percent, cut, format_level, pluralize
+from ckcv_ray.errors import (
+    ONE,
+    ROUNDING,
+    InputError,
+    Mask,
+    Values,
+    agree,
+    ceil_percent,
+    cut,
+    format_level,
+    pluralize,
+    quote,
+)
 from ckcv_ray.learners.ensemble import (
     Ensemble,
     Models,
@@ -71,7 +83,6 @@ from ckcv_ray.study.parts import MAX_HALVED_ROWS, Holdout, Paper, parse_conditio
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.tables.questions import find_giveaways, find_repeats
 from ckcv_ray.tables.task import TestRows, divide_rows
-from ckcv_ray.validation import ONE, ROUNDING, Mask, Values, agree, quote
 
 ASSUMPTIONS = (
     "The rows are independent examples from one source, and new patterns come from that same source.",

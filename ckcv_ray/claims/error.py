@@ -28,9 +28,8 @@ from ckcv_ray.core.bounds.betting import bound_mean_loss
 from ckcv_ray.core.bounds.binomial import bound_table, clopper_pearson, count_without
 from ckcv_ray.core.measures import GRAIN
 from ckcv_ray.core.quantities import POSITIVE, SHARE_OF_ROWS, argument, register_quantity
-from ckcv_ray.errors import InputError, format_level, format_number, round_bound
+from ckcv_ray.errors import ONE, Index, InputError, Values, format_level, format_number, round_bound
 from ckcv_ray.study.problem import Problem
-from ckcv_ray.validation import ONE, Index, Values
 
 
 @register_quantity

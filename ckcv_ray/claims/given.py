@@ -20,14 +20,13 @@ from ckcv_ray.core.bounds.betting import bound_by_optimised_bet
 from ckcv_ray.core.bounds.binomial import bound_both_sides
 from ckcv_ray.core.bounds.paired import BETTING, COUNTS, bound_difference
 from ckcv_ray.core.quantities import parse_subgroup
-from ckcv_ray.errors import InputError, pluralize
+from ckcv_ray.errors import Index, InputError, Numbers, Values, pluralize
 from ckcv_ray.learners.ensemble import Ensemble, Models, Prediction
 from ckcv_ray.study.problem import Problem, check_certified
 from ckcv_ray.study.study import Study
 from ckcv_ray.tables.columns import ColumnKind
 from ckcv_ray.tables.predictions import Predictions
 from ckcv_ray.tables.task import check_subgroups
-from ckcv_ray.validation import Index, Numbers, Values
 
 GIVEN = Rule("given")
 UNUSED = ("holdout: ", "previously unused ", "held-out ", " (holdout)", " by holdout")  # what no row here is

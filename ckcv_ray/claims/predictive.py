@@ -46,9 +46,8 @@ from ckcv_ray.claims.recalls import ChosenCutOff, Requirable, Sensitivity, Speci
 from ckcv_ray.claims.rules import CutOff, Rule, orient_scores
 from ckcv_ray.core.bounds.binomial import MAX_ROWS, clopper_pearson, find_fewest_rows, find_first
 from ckcv_ray.core.quantities import BINARY_RECALLS, SHARE, argument, register_quantity
-from ckcv_ray.errors import floor_percent, format_about, format_level, format_percent
+from ckcv_ray.errors import Classes, Mask, Values, floor_percent, format_about, format_level, format_percent
 from ckcv_ray.study.problem import Problem
-from ckcv_ray.validation import Classes, Mask, Values
 
 N_THRESHOLDS = 10  # most that are tested
 ALLOWED = 2  # wrong rows at the first threshold: with none, a single one by chance would end the sequence

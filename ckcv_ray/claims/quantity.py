@@ -35,7 +35,19 @@ from ckcv_ray.core.bounds.binomial import (
 from ckcv_ray.core.measures import ClippedErrors
 from ckcv_ray.core.quantities import Declared, parse_quantity
 from ckcv_ray.errors import (
+    ONE,
+    OPTIONAL,
+    Count,
+    Fraction,
+    Index,
     InputError,
+    Label,
+    Limited,
+    Mask,
+    Numbers,
+    Probability,
+    Stored,
+    Values,
     ceil_percent,
     cut,
     floor_percent,
@@ -48,20 +60,6 @@ from ckcv_ray.learners.ensemble import Ensemble, Models, Prediction
 from ckcv_ray.study.parts import Condition, Holdout
 from ckcv_ray.study.problem import Candidate, Problem
 from ckcv_ray.tables.task import Task, TestRows
-from ckcv_ray.validation import (
-    ONE,
-    OPTIONAL,
-    Count,
-    Fraction,
-    Index,
-    Label,
-    Limited,
-    Mask,
-    Numbers,
-    Probability,
-    Stored,
-    Values,
-)
 
 NOTHING = "Nothing can be claimed for"  # begins the sentence of a claim that lacks rows
 METHOD = re.compile(r" \(([^()]*(\([^()]*\)[^()]*)*)\)\.(?= |$)")  # ends the first sentence of a statement

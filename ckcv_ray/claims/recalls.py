@@ -36,10 +36,9 @@ from ckcv_ray.core.bounds.binomial import bound_table, find_fewest_rows
 from ckcv_ray.core.draws import draw_pairs
 from ckcv_ray.core.measures import Output
 from ckcv_ray.core.quantities import BINARY_RECALLS, register_quantity
-from ckcv_ray.errors import format_level
+from ckcv_ray.errors import Classes, Values, format_level
 from ckcv_ray.learners.ensemble import count_classes
 from ckcv_ray.study.problem import Problem
-from ckcv_ray.validation import Classes, Values
 
 USUAL = (0.2, 0.1, 0.05)  # bounds for which the rows needed are counted before a run
 

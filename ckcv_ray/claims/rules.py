@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ckcv_ray.core.measures import Output
+from ckcv_ray.errors import Classes, Rows, Values, check_choice
 from ckcv_ray.learners.ensemble import Ensemble, Models, Prediction
-from ckcv_ray.validation import Classes, Rows, Values, check_choice
 
 MAX_DIGITS = 18
 ONE_MODEL = {  # rules of one model, which belongs to no split

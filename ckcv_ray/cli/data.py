@@ -21,19 +21,17 @@ from ckcv_ray.claims.quantity import Acceptance
 from ckcv_ray.cli.options import make_argument, make_flag, make_option, with_options
 from ckcv_ray.cli.output import NOT_YET_PROVEN, PROVEN_WORSE, Signals, say, show
 from ckcv_ray.engine.queue import Progress as RunProgress
-from ckcv_ray.errors import InputError, StoreError, name_reason, plain, pluralize
+from ckcv_ray.errors import InputError, StoreError, check_choice, name_reason, plain, pluralize
 from ckcv_ray.runs.progress import describe_progress
 from ckcv_ray.runs.result import Result
 from ckcv_ray.storage.execution import find_changes, read_environment
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.study.study import AnyStudy, Procedure
-from ckcv_ray.tables.columns import DeclaredTypes, some
-from ckcv_ray.tables.limits import MAX_TABLE_BYTES
+from ckcv_ray.tables.columns import MAX_TABLE_BYTES, DeclaredTypes, some
 from ckcv_ray.tables.named import Columns, is_named, read
 from ckcv_ray.tables.read import AS_IT_IS, Reading, check_place
 from ckcv_ray.tables.roles import GapWords, Roles, split_names
 from ckcv_ray.tables.task import Task, TestRows, join_copies, make_test_rows
-from ckcv_ray.validation import check_choice
 
 SOURCES = (
     "Table: .csv, .tsv, .txt or .dat (also .gz, .bz2, .zst), .parquet, .feather, .xlsx, .npz (arrays X and "

@@ -17,15 +17,14 @@ from typing import Annotated, Any, TypeVar
 import typer
 
 from ckcv_ray.core.measures import Kind
-from ckcv_ray.core.options import USUAL_PANEL, Named, options
+from ckcv_ray.core.options import USUAL_PANEL, options
 from ckcv_ray.engine.backend import choose_backend, reach
-from ckcv_ray.errors import InputError, StoreError
+from ckcv_ray.errors import InputError, Named, StoreError, as_path, boolean
 from ckcv_ray.learners.base import ANY
 from ckcv_ray.storage.files import STUDY, open_files
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.study.study import AnyStudy, Execution, Procedure, Study, list_parts, read_toml
 from ckcv_ray.tables.objects import is_address, parse_address
-from ckcv_ray.validation import as_path, boolean
 
 IN_JOB = "RAY_JOB_CONFIG_JSON_ENV_VAR"  # set by Ray in the processes of a job
 

@@ -15,7 +15,18 @@ from ckcv_ray.claims.rules import Rule, orient_scores
 from ckcv_ray.cli.data import THOUSANDS, DataSource, choose_rule, make_reading, read_new_rows
 from ckcv_ray.cli.options import Folder, make_flag, make_option, with_options
 from ckcv_ray.cli.output import results, say
-from ckcv_ray.errors import InputError, escape_text, format_number, format_percent, pluralize
+from ckcv_ray.errors import (
+    Index,
+    InputError,
+    Rows,
+    Values,
+    as_path,
+    escape_text,
+    format_number,
+    format_percent,
+    pluralize,
+    quote,
+)
 from ckcv_ray.learners.ensemble import Prediction
 from ckcv_ray.reports.facts import CAUTION, QUESTION, tell_verdict
 from ckcv_ray.runs.finished import load, load_run
@@ -23,13 +34,19 @@ from ckcv_ray.runs.judged import calibrate
 from ckcv_ray.runs.result import Certified, Marks, Result, compute_probabilities, find_verdict, mark_rows
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.storage.pages import check_page, write_page
-from ckcv_ray.tables.columns import NewRows, check_column, declare_cells, is_text, name_numbered, some
-from ckcv_ray.tables.limits import find_withheld
+from ckcv_ray.tables.columns import (
+    NewRows,
+    check_column,
+    declare_cells,
+    find_withheld,
+    is_text,
+    name_numbered,
+    some,
+)
 from ckcv_ray.tables.questions import find_known
 from ckcv_ray.tables.read import Reading
 from ckcv_ray.tables.roles import Units, Weighting, find_groups
 from ckcv_ray.tables.task import Task
-from ckcv_ray.validation import Index, Rows, Values, as_path, quote
 
 PROBABILITY = "probability_"  # begins the name of the column of a class
 WRITTEN = ("row", "prediction", "member", "score", "share", "flag", "answered")

@@ -11,7 +11,17 @@ from ckcv_ray.apps import forms
 from ckcv_ray.cli.data import choose_rule
 from ckcv_ray.cli.options import Folder, make_flag, make_option
 from ckcv_ray.cli.output import say
-from ckcv_ray.errors import InputError, convert_errors, format_percent, plain, pluralize
+from ckcv_ray.errors import (
+    InputError,
+    as_path,
+    check_choice,
+    convert_errors,
+    format_percent,
+    plain,
+    pluralize,
+    quote,
+    read_as,
+)
 from ckcv_ray.reports.facts import facts
 from ckcv_ray.reports.render import report as write_report
 from ckcv_ray.runs.export import CHECKED_ROWS
@@ -20,7 +30,6 @@ from ckcv_ray.runs.finished import load
 from ckcv_ray.storage.folder import MANIFEST, RunFolder
 from ckcv_ray.storage.pages import add_checksum, check_page, write_page
 from ckcv_ray.study.study import Study
-from ckcv_ray.validation import as_path, check_choice, quote, read_as
 
 PANEL, PAGE_PANEL = "Forms", "Page"
 MAX_TEXT_BYTES = 1 << 22

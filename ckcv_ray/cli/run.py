@@ -18,7 +18,7 @@ from ckcv_ray.cli.output import console, say
 from ckcv_ray.core.quantities import parse_subgroup
 from ckcv_ray.engine import forecast
 from ckcv_ray.engine.backend import choose_backend, find_ray_address
-from ckcv_ray.errors import InputError, duration, format_level, plain, pluralize
+from ckcv_ray.errors import InputError, duration, format_level, parse_folds, parse_seconds, plain, pluralize
 from ckcv_ray.runs.finished import is_finished, reopen
 from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.run import (
@@ -46,7 +46,6 @@ from ckcv_ray.study.study import Execution, Procedure, Study, format_toml
 from ckcv_ray.tables.named import is_named
 from ckcv_ray.tables.questions import MAX_SURVEYED, list_row_numbers, survey
 from ckcv_ray.tables.task import Task
-from ckcv_ray.validation import parse_folds, parse_seconds
 
 SERIAL = Execution("serial")
 HOUR, LONG = 3600.0, 600.0

@@ -31,8 +31,19 @@ from ckcv_ray.core import measures
 from ckcv_ray.core.bounds.binomial import bound_table, check_delta, clopper_pearson
 from ckcv_ray.core.measures import ZERO_ONE, ClippedErrors, Losses
 from ckcv_ray.core.options import HasOptions, option
-from ckcv_ray.errors import InputError, ceil_percent, cut, format_level, format_number, round_bound
-from ckcv_ray.validation import ONE, Counts, Index, Values, number
+from ckcv_ray.errors import (
+    ONE,
+    Counts,
+    Index,
+    InputError,
+    Values,
+    ceil_percent,
+    cut,
+    format_level,
+    format_number,
+    number,
+    round_bound,
+)
 
 SINGLE = (
     "It would be proven for each individual member if the candidate had been fixed beforehand; it is not "

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from ckcv_ray.core.bounds.betting import bound_mean_loss
 from ckcv_ray.core.bounds.binomial import clopper_pearson
 from ckcv_ray.core.measures import CLIPPED, OWN, Score
-from ckcv_ray.validation import Values
+from ckcv_ray.errors import Values
 
 MISS = 0.05
 LEVEL = 1 - MISS

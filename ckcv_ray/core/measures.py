@@ -37,8 +37,19 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ckcv_ray.core.options import HasOptions, option
-from ckcv_ray.errors import InputError, cut, write_row
-from ckcv_ray.validation import ONE, Classes, Index, Numbers, Values, number, quote, suggest
+from ckcv_ray.errors import (
+    ONE,
+    Classes,
+    Index,
+    InputError,
+    Numbers,
+    Values,
+    cut,
+    number,
+    quote,
+    suggest,
+    write_row,
+)
 
 UNDECIDED = -1
 GRAIN = 1 << 12  # grain of the losses of numbers: 2**-20 of the largest one

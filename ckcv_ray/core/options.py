@@ -7,19 +7,10 @@ that render results and plans, and are imported only when needed, are listed her
 from collections.abc import Callable
 from dataclasses import Field, dataclass, field, fields, is_dataclass
 from importlib import import_module
-from typing import Any, ClassVar, Generic, Protocol, TypeVar, cast
-
-from ckcv_ray.errors import InputError
+from typing import Any, ClassVar, Generic, TypeVar, cast
 
 USUAL_PANEL = "Study"
 T = TypeVar("T")
-Kind = TypeVar("Kind", bound="type[Named]")
-
-
-class Named(Protocol):
-    """A part that files and texts refer to by its name."""
-
-    name: ClassVar[str]
 
 
 @dataclass(frozen=True)
@@ -99,19 +90,6 @@ def get_values(part: object, fixed: bool = False) -> dict[str, object]:
         for name, declared in options(part).items()
         if not (fixed and declared.metadata["option"].may_grow)
     }
-
-
-def register_part(kind: Kind, registry: dict[str, T]) -> Kind:
-    """Register a class of parts under its name, by which files and texts refer to it, and return it.
-
-    Raises:
-        InputError: another class has that name; the same class may be imported again.
-    """
-    known = cast("type[Named]", registry.get(kind.name, kind))
-    if (known.__module__, known.__qualname__) != (kind.__module__, kind.__qualname__):
-        raise InputError(f"the name {kind.name!r} is already used by {known.__qualname__}: choose another")
-    registry[kind.name] = cast("T", kind)
-    return kind
 
 
 def options_to_json(part: object, fixed: bool) -> dict[str, object]:

@@ -19,9 +19,7 @@ from pkgutil import iter_modules
 from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar, cast
 
 from ckcv_ray.core.measures import Output
-from ckcv_ray.core.options import register_part
-from ckcv_ray.errors import InputError, format_number, format_percent
-from ckcv_ray.validation import integer, quote, sequence
+from ckcv_ray.errors import InputError, format_number, format_percent, integer, quote, register_part, sequence
 
 GROUP = "ckcv_ray.quantities"
 FAMILIES = "ckcv_ray.claims"  # package whose modules register the quantities

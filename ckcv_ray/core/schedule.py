@@ -29,7 +29,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ckcv_ray.core.resampling.base import FoldSize
 from ckcv_ray.core.selection import Leader, Selection
-from ckcv_ray.validation import Index, Values
+from ckcv_ray.errors import Index, Values
 
 Lengths = NDArray[np.intp]
 Transfer = Callable[[Values, int, int], Values]  # from values in one size to those expected in another

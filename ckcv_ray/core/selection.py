@@ -37,8 +37,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ckcv_ray.errors import InputError
-from ckcv_ray.validation import Index, Mask, Values, quote
+from ckcv_ray.errors import Index, InputError, Mask, Values, quote
 
 UNKNOWN = -1.0  # these three replace values, which are never negative
 FAILED = -2.0

@@ -28,7 +28,7 @@ from ckcv_ray.core.process import end_process_after, one_thread
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.core.selection import Leader
 from ckcv_ray.engine.worker import LostError, compute_apart
-from ckcv_ray.errors import RunError
+from ckcv_ray.errors import Index, Numbers, RunError
 from ckcv_ray.learners.base import Block, Model, end_forks
 from ckcv_ray.learners.ensemble import Ensemble, Member, count_classes, judge
 from ckcv_ray.records.candidates import find_best
@@ -36,7 +36,6 @@ from ckcv_ray.records.judged import HeldOut
 from ckcv_ray.records.record import Failure, Outcome, Records, record_type
 from ckcv_ray.study.problem import OUTER, PERMUTED, Problem
 from ckcv_ray.tables.task import Task, TestRows
-from ckcv_ray.validation import Index, Numbers
 
 INTERPRETER_BYTES = 300 << 20
 WARM_ROWS = 24

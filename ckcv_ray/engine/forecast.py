@@ -24,14 +24,23 @@ from ckcv_ray.engine.evaluate import Inputs, estimate_memory, evaluate_apart, sh
 from ckcv_ray.engine.queue import OWN_SECONDS, Queue, Rates, choose_batch_seconds
 from ckcv_ray.engine.race import BudgetQueue, describe_failures
 from ckcv_ray.engine.recorder import make_queue
-from ckcv_ray.errors import RunError, duration, format_percent, pluralize
+from ckcv_ray.errors import (
+    MOST,
+    Index,
+    RunError,
+    Values,
+    duration,
+    format_percent,
+    integer,
+    pluralize,
+    sequence,
+)
 from ckcv_ray.records.record import Outcome
 from ckcv_ray.study.parts import Paper
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.study.study import Study, check_kind
 from ckcv_ray.tables.roles import MIN_CLASSES
 from ckcv_ray.tables.task import Task
-from ckcv_ray.validation import MOST, Index, Values, integer, sequence
 
 GOLDEN_RATIO = (1 + 5**0.5) / 2
 MAX_UNLEARNED = 0.05  # probability that a class is never learned from which on this is said

@@ -21,10 +21,10 @@ import numpy as np
 
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.core.selection import select_settings
+from ckcv_ray.errors import Index, Mask, Values
 from ckcv_ray.records.record import Failure, Ledger, Outcome, Records, divide_records
 from ckcv_ray.study.parts import EACH
 from ckcv_ray.study.problem import INNER, OUTER, PERMUTED, Candidate, Costs, Problem
-from ckcv_ray.validation import Index, Mask, Values
 
 
 class Progress(NamedTuple):

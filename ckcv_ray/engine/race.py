@@ -20,10 +20,10 @@ from ckcv_ray.core import schedule
 from ckcv_ray.core.schedule import Lengths, Round, Schedule, Stage, Unit
 from ckcv_ray.core.selection import ABSENT, FAILED, UNKNOWN, Leader
 from ckcv_ray.engine.queue import OWN_SECONDS, Batch, Progress, Queue, choose_batch_seconds
+from ckcv_ray.errors import Index, Mask, Values
 from ckcv_ray.records.candidates import make_candidate_table, make_selection
 from ckcv_ray.records.record import POSITIONS, Failure, Outcome, Records, divide_records
 from ckcv_ray.study.problem import Candidate, Problem
-from ckcv_ray.validation import Index, Mask, Values
 
 FORECAST_SECONDS = 0.5
 LEADERLESS_SHARE = 0.5

@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 
 from ckcv_ray.core import options
 from ckcv_ray.core.measures import Kind, Measure, Output, Outputs
-from ckcv_ray.core.options import HasOptions, register_part
+from ckcv_ray.core.options import HasOptions
+from ckcv_ray.errors import MOST, Classes, Index, Rows, agree, register_part
 from ckcv_ray.tables.task import Task
-from ckcv_ray.validation import MOST, Classes, Index, Rows, agree
 
 COPIES = 4  # copies of a split's rows that a fit may hold at once
 Cells = dict[str, Any]  # the cells of a row in a table of models, by column
@@ -245,7 +245,7 @@ class Codec(ABC, Generic[Fitted]):
 
         Args:
             a, b: the models.
-            rounding: how far apart their numbers may be, see ``validation.agree``; at 0, every bit has to be
+            rounding: how far apart their numbers may be, see ``errors.agree``; at 0, every bit has to be
                 equal.
         """
         return agree(self.write(a), self.write(b), rounding)

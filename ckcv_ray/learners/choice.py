@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from ckcv_ray.core.measures import Kind, Output, Outputs
 from ckcv_ray.core.options import option
-from ckcv_ray.errors import InputError
+from ckcv_ray.errors import MOST, Index, InputError, Rows, agree, integer, quote, sequence
 from ckcv_ray.learners.base import (
     CHOICE,
     Block,
@@ -38,7 +38,6 @@ from ckcv_ray.learners.base import (
 )
 from ckcv_ray.learners.steps import Balance, Encoder, Encoding, draw_balanced
 from ckcv_ray.tables.task import Task
-from ckcv_ray.validation import MOST, Index, Rows, agree, integer, quote, sequence
 
 LABEL = "learner"  # the hyperparameter, and the column, that names a learner
 ENCODER = "encoder"

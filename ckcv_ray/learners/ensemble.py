@@ -14,10 +14,9 @@ from numpy.typing import NDArray
 
 from ckcv_ray.core.draws import seed_members
 from ckcv_ray.core.measures import Measure, Output
-from ckcv_ray.errors import RunError
+from ckcv_ray.errors import Classes, Rows, RunError, Values
 from ckcv_ray.learners.base import Learner, Model, check_filled
 from ckcv_ray.tables.task import Task
-from ckcv_ray.validation import Classes, Rows, Values
 
 PICKLE_PROTOCOL = 5
 PICKLES = "model-*.pkl"

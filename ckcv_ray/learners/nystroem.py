@@ -39,7 +39,7 @@ from ckcv_ray.core.draws import make_seed_sequence
 from ckcv_ray.core.measures import Kind, Measure, Output
 from ckcv_ray.core.options import option
 from ckcv_ray.core.process import one_thread
-from ckcv_ray.errors import InputError
+from ckcv_ray.errors import Index, InputError, Label, Mask, Rows, Values, integer
 from ckcv_ray.learners.base import (
     CONVERGED,
     NOT_CONVERGED,
@@ -54,7 +54,6 @@ from ckcv_ray.learners.steps import CLASS_WEIGHT, EQUALLY, choose_classes, compu
 from ckcv_ray.learners.svm.learner import KernelMachine
 from ckcv_ray.learners.svm.problem import KERNEL, Scaling, fit_scaling, read_scaling
 from ckcv_ray.tables.task import Task
-from ckcv_ray.validation import Index, Label, Mask, Rows, Values, integer
 
 MAX_LANDMARKS = 10_000  # their kernel matrix takes 800 MB
 BATCH = 512  # rows of every matrix product: some BLAS kernels round the last rows of others differently

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from ckcv_ray.core.measures import Kind, Output, Outputs
 from ckcv_ray.core.options import option
+from ckcv_ray.errors import Index, Rows, Values, grid
 from ckcv_ray.learners.base import (
     CONVERGED,
     Cells,
@@ -39,7 +40,6 @@ from ckcv_ray.learners.base import (
 )
 from ckcv_ray.learners.ensemble import judge
 from ckcv_ray.tables.task import Task
-from ckcv_ray.validation import Index, Rows, Values, grid
 
 
 class SimpleLearner(Learner):

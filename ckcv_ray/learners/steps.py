@@ -28,10 +28,9 @@ import numpy as np
 from ckcv_ray.core.draws import draw_seeds, make_seed_sequence
 from ckcv_ray.core.measures import LABEL_FORM, canonicalize, of_classes, to_text
 from ckcv_ray.core.options import Option
-from ckcv_ray.errors import InputError
+from ckcv_ray.errors import Classes, Index, InputError, Label, Rows, Values, read_as
 from ckcv_ray.tables.columns import Column, ColumnKind, Schema
 from ckcv_ray.tables.task import Task
-from ckcv_ray.validation import Classes, Index, Label, Rows, Values, read_as
 
 NAME = "class_weight"
 EQUALLY = "equal"

@@ -18,9 +18,9 @@ from typing_extensions import TypedDict  # pydantic accepts typing.TypedDict fro
 
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.core.selection import Leader, Selection
+from ckcv_ray.errors import Count, Fraction
 from ckcv_ray.learners.choice import LABEL
 from ckcv_ray.study.problem import Candidate, Problem
-from ckcv_ray.validation import Count, Fraction
 
 STATES = ("winner", "reported", "tied", "beaten", "open", "failed")
 SHOWN_STATES = ("winner", "reported")

@@ -11,11 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ckcv_ray.errors import RunError
+from ckcv_ray.errors import Index, RunError
 from ckcv_ray.learners.base import STATUSES, Status
 from ckcv_ray.learners.ensemble import Member
 from ckcv_ray.study.problem import Problem
-from ckcv_ray.validation import Index
 
 POSITIONS = ("size", "split", "path", "step")
 KEY = ("estimate", *POSITIONS)

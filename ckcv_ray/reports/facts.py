@@ -32,6 +32,9 @@ from ckcv_ray.core.options import get_values, list_inside, present
 from ckcv_ray.core.resampling.complete import Rotation
 from ckcv_ray.errors import (
     NOT_SET,
+    ONE,
+    Label,
+    Values,
     ceil_percent,
     cut,
     cut_list,
@@ -44,6 +47,7 @@ from ckcv_ray.errors import (
     format_score,
     plain,
     pluralize,
+    quote,
     round_bound,
 )
 from ckcv_ray.learners.base import Setting
@@ -71,7 +75,6 @@ from ckcv_ray.study.problem import Candidate, Problem, describe_setting
 from ckcv_ray.tables.columns import ColumnKind
 from ckcv_ray.tables.questions import describe_sorted
 from ckcv_ray.tables.task import Task
-from ckcv_ray.validation import ONE, Label, Values, quote
 
 FIRST, DETAILS, PAGE = 1, 2, 3  # levels: the first screen, --details, the page alone
 CAUTION, QUESTION = "CAUTION", "QUESTION"  # facts that are set apart from others

@@ -23,7 +23,9 @@ from ckcv_ray.core.intervals import MISS
 from ckcv_ray.core.measures import Score
 from ckcv_ray.errors import (
     NOT_SET,
+    Index,
     InputError,
+    Values,
     ceil_percent,
     floor_percent,
     format_level,
@@ -58,7 +60,6 @@ from ckcv_ray.runs.scored import (
     shorten_value,
 )
 from ckcv_ray.study.problem import describe_setting
-from ckcv_ray.validation import Index, Values
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -26,11 +26,15 @@ from ckcv_ray.core.bounds.binomial import check_delta
 from ckcv_ray.core.draws import JUDGED, Draws
 from ckcv_ray.core.measures import average_by_group
 from ckcv_ray.errors import (
+    Classes,
     InputError,
+    Rows,
     ceil_percent,
     floor_percent,
     format_level,
     format_percent,
+    inner_share,
+    integer,
     pluralize,
     write_option,
 )
@@ -43,7 +47,6 @@ from ckcv_ray.tables.columns import NewRows, check_column, declare_cells
 from ckcv_ray.tables.questions import count_repeated, find_known
 from ckcv_ray.tables.roles import Units, find_groups, name_groups
 from ckcv_ray.tables.task import Task, compute_salt, hash_columns, join_copies, mix
-from ckcv_ray.validation import Classes, Rows, inner_share, integer
 
 
 class Counted(NamedTuple):

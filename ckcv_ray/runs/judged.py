@@ -26,7 +26,11 @@ from ckcv_ray.core.bounds.binomial import bound_both_sides
 from ckcv_ray.core.intervals import MISS
 from ckcv_ray.core.measures import PROBABILITY, RANK, Output, Outputs
 from ckcv_ray.errors import (
+    Classes,
+    Index,
+    Rows,
     StoreError,
+    Values,
     ceil_percent,
     cut,
     floor_percent,
@@ -39,7 +43,6 @@ from ckcv_ray.learners.base import Model, Predicted
 from ckcv_ray.learners.ensemble import Ensemble, Prediction
 from ckcv_ray.runs.result import Certified, Result
 from ckcv_ray.study.parts import Holdout
-from ckcv_ray.validation import Classes, Index, Rows, Values
 
 GRID = np.linspace(0.0, 1.0, 101)  # of false positive rates
 SHUFFLES = 3

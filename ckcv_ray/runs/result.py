@@ -18,7 +18,18 @@ from ckcv_ray.claims.rules import ONE_MODEL, CutOff, Rule, find_member, parse_ru
 from ckcv_ray.core.bounds.binomial import bound_both_sides
 from ckcv_ray.core.measures import PROBABILITY, Outputs, make_score
 from ckcv_ray.core.options import present
-from ckcv_ray.errors import InputError, ceil_percent, format_level, format_number, name_reason, pluralize
+from ckcv_ray.errors import (
+    Classes,
+    InputError,
+    Rows,
+    Values,
+    ceil_percent,
+    format_level,
+    format_number,
+    integer,
+    name_reason,
+    pluralize,
+)
 from ckcv_ray.learners.base import LEARNERS, ZOO, Setting
 from ckcv_ray.learners.ensemble import Ensemble, Models, Prediction
 from ckcv_ray.records.candidates import per_k, per_learner
@@ -27,7 +38,6 @@ from ckcv_ray.study.parts import Holdout, Paper
 from ckcv_ray.study.problem import Problem, describe_setting
 from ckcv_ray.study.study import MAX_SEED, AnyStudy, Study
 from ckcv_ray.tables.task import Task, make_rows, make_scored_rows
-from ckcv_ray.validation import Classes, Rows, Values, integer
 
 if TYPE_CHECKING:
     from ckcv_ray.reports.figures import Plots

@@ -42,7 +42,7 @@ from ckcv_ray.engine.loop import Stop, work
 from ckcv_ray.engine.queue import Listener
 from ckcv_ray.engine.race import describe_failures
 from ckcv_ray.engine.worker import LostError, compute_apart
-from ckcv_ray.errors import CKCVError, InputError, RunError, StoreError, plain
+from ckcv_ray.errors import CKCVError, Index, InputError, RunError, StoreError, as_array, expect, plain, quote
 from ckcv_ray.learners.ensemble import Models
 from ckcv_ray.learners.sklearn.spec import HERE, list_foreign
 from ckcv_ray.records.record import Outcome
@@ -58,7 +58,6 @@ from ckcv_ray.study.problem import OUTER, Problem
 from ckcv_ray.study.study import MAX_SEED_OF_SCORES, AnyStudy, Execution, Procedure, Study, check_kind
 from ckcv_ray.tables.read import read_rows
 from ckcv_ray.tables.task import MIN_ROWS, Task, TestRows, Words, hash_columns, make_test_rows, mix
-from ckcv_ray.validation import Index, as_array, expect, quote
 
 MAX_LOOKED_AT, MAX_ROWS_THERE = 200, 1_000_000
 MAX_CHECK_SECONDS = 60.0  # for trying in the worker whether models can be stored

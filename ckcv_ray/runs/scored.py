@@ -25,7 +25,7 @@ from ckcv_ray.core.resampling.base import Term
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.core.selection import choose_setting
 from ckcv_ray.engine.queue import Scores
-from ckcv_ray.errors import InputError, format_score
+from ckcv_ray.errors import Index, InputError, Limits, Values, check_choice, format_score
 from ckcv_ray.learners.base import Setting
 from ckcv_ray.learners.choice import LABEL
 from ckcv_ray.records.judged import read_outputs
@@ -34,7 +34,6 @@ from ckcv_ray.study.parts import EACH
 from ckcv_ray.study.problem import OUTER, check_interval_on
 from ckcv_ray.study.study import Procedure
 from ckcv_ray.tables.questions import Repeats, find_repeats
-from ckcv_ray.validation import Index, Limits, Values, check_choice
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

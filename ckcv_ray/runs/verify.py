@@ -33,7 +33,19 @@ from ckcv_ray.core.selection import Leader
 from ckcv_ray.engine.evaluate import Inputs, evaluate_apart, fit_on_all_rows, fit_references, one_model, share
 from ckcv_ray.engine.loop import Stop
 from ckcv_ray.engine.queue import Listener
-from ckcv_ray.errors import InputError, RunError, StoreError, cut, cut_list, duration, plain, pluralize
+from ckcv_ray.errors import (
+    ROUNDING,
+    InputError,
+    RunError,
+    StoreError,
+    agree,
+    cut,
+    cut_list,
+    duration,
+    number,
+    plain,
+    pluralize,
+)
 from ckcv_ray.learners.ensemble import Ensemble, Member, Models
 from ckcv_ray.learners.sklearn.spec import list_foreign
 from ckcv_ray.records.judged import HELD_OUT, HeldOut
@@ -52,7 +64,6 @@ from ckcv_ray.study.problem import Problem
 from ckcv_ray.study.study import Execution
 from ckcv_ray.tables.named import read
 from ckcv_ray.tables.task import Task, TestRows, make_test_rows
-from ckcv_ray.validation import ROUNDING, agree, number
 
 SECONDS = 3600.0  # that a verification may take: somebody else's folder may ask for any fits
 BEST, REFIT, FULL, REFERENCES = Models.__annotations__  # the names of the ensembles

@@ -26,15 +26,21 @@ from ckcv_ray.core.bounds.binomial import check_delta
 from ckcv_ray.core.measures import average_by_group
 from ckcv_ray.errors import (
     CKCVError,
+    Classes,
     InputError,
+    Label,
+    Limits,
     StoreError,
+    Values,
     ceil_percent,
     cut_list,
+    expect,
     floor_percent,
     format_level,
     format_percent,
     plain,
     pluralize,
+    quote,
     write_row,
 )
 from ckcv_ray.runs.compare import caution_repeats, read_predicted
@@ -48,7 +54,6 @@ from ckcv_ray.tables.columns import Cells, NewRows, check_column, list_distinct
 from ckcv_ray.tables.questions import find_known
 from ckcv_ray.tables.roles import find_groups
 from ckcv_ray.tables.task import join_copies, number_labelled
-from ckcv_ray.validation import Classes, Label, Limits, Values, expect, quote
 
 HOLDS, UNKNOWN, ALARM, UNCERTIFIED = "holds", "unknown", "alarm", "not_certified"
 LARGEST_LOG = 700.0  # exp of it is still a float

@@ -15,8 +15,8 @@ import numpy as np
 import scipy
 from typing_extensions import TypedDict  # pydantic accepts typing.TypedDict from Python 3.12 on
 
+from ckcv_ray.errors import read_as
 from ckcv_ray.learners.base import Learner
-from ckcv_ray.validation import read_as
 
 
 class Evaluations(TypedDict):

@@ -36,12 +36,19 @@ import pyarrow.compute as pc
 from filelock import FileLock, Timeout
 from pyarrow import parquet
 
-from ckcv_ray.errors import CKCVError, InputError, RunError, StoreError, UnreachableError, convert_errors
+from ckcv_ray.errors import (
+    CKCVError,
+    InputError,
+    RunError,
+    StoreError,
+    UnreachableError,
+    as_path,
+    convert_errors,
+)
 from ckcv_ray.tables.columns import is_plain
 from ckcv_ray.tables.limits import FOLDER_BYTES, MAX_CELLS, MAX_TABLE_ROWS, limit_memory
 from ckcv_ray.tables.objects import AT_ONCE, Bucket, Returned, ask_at_once, is_address, parse_address
 from ckcv_ray.tables.read import read_parquet
-from ckcv_ray.validation import as_path
 from ckcv_ray.version import VERSION
 
 STUDY = "study.json"  # every run folder has it

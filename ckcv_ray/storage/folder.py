@@ -36,7 +36,18 @@ import pyarrow as pa
 
 from ckcv_ray import errors
 from ckcv_ray.core.resampling.base import Splits
-from ckcv_ray.errors import InputError, StoreError, convert_errors, cut, plain
+from ckcv_ray.errors import (
+    Index,
+    InputError,
+    Sha256,
+    StoreError,
+    convert_errors,
+    cut,
+    plain,
+    quote,
+    read_as,
+    suggest,
+)
 from ckcv_ray.learners.ensemble import Models, to_pickles
 from ckcv_ray.records import candidates, judged
 from ckcv_ray.storage import log, models
@@ -71,7 +82,6 @@ from ckcv_ray.tables.columns import Schema
 from ckcv_ray.tables.limits import MAX_CELLS, MAX_TABLE_ROWS
 from ckcv_ray.tables.roles import Roles
 from ckcv_ray.tables.task import Provenance, Task
-from ckcv_ray.validation import Index, Sha256, quote, read_as, suggest
 from ckcv_ray.version import VERSION
 
 DATA, EXECUTION = "data.parquet", "execution.json"

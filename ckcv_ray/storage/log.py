@@ -19,13 +19,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ckcv_ray.core.schedule import Stage
-from ckcv_ray.errors import StoreError
+from ckcv_ray.errors import ONE, StoreError
 from ckcv_ray.learners.base import STATUSES
 from ckcv_ray.records.record import POSITIONS, Failure, Records, divide_records, record_type
 from ckcv_ray.storage.files import Files, ask_files, guard_reading, make_table, read_footer, read_table
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.tables.limits import MAX_CELLS
-from ckcv_ray.validation import ONE
 
 LOG = "log/"
 PART = re.compile(r"log/part-([0-9a-f]{64})\.parquet")

@@ -11,9 +11,8 @@ from contextlib import suppress
 from os import PathLike
 from pathlib import Path
 
-from ckcv_ray.errors import InputError
+from ckcv_ray.errors import InputError, as_path
 from ckcv_ray.storage.files import Files, LocalFiles, open_regular, write_atomically
-from ckcv_ray.validation import as_path
 
 REPORT = "report.html"
 MAX_REPORT_BYTES = 1 << 28

@@ -35,10 +35,9 @@ from typing import Annotated, Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ckcv_ray.errors import InputError, plain
-from ckcv_ray.storage.files import STUDY, Files, LocalFiles, create_file, guard_reading, read_json, to_json
-from ckcv_ray.validation import (
+from ckcv_ray.errors import (
     MOST,
+    InputError,
     Label,
     Limited,
     Probability,
@@ -46,8 +45,10 @@ from ckcv_ray.validation import (
     Stored,
     as_path,
     check_count,
+    plain,
     read_as,
 )
+from ckcv_ray.storage.files import STUDY, Files, LocalFiles, create_file, guard_reading, read_json, to_json
 
 STREAM = "stream.jsonl"
 MAX_STREAM_BYTES = 1 << 28

@@ -15,7 +15,7 @@ from functools import cached_property, partial
 from math import inf
 from typing import Any, ClassVar, NamedTuple, Self
 
-from ckcv_ray import validation
+from ckcv_ray import errors
 from ckcv_ray.core.options import HasOptions, Option, option
 from ckcv_ray.core.quantities import (
     Declared,
@@ -25,15 +25,14 @@ from ckcv_ray.core.quantities import (
     parse_quantity,
     parse_subgroups,
 )
-from ckcv_ray.errors import InputError
-from ckcv_ray.validation import check_choice, expect, inner_share, number, quote, sequence
+from ckcv_ray.errors import InputError, check_choice, expect, inner_share, number, quote, sequence
 
 ONE, EACH = "one", "each"
 RACE_WORK = 2.3e13  # units^3 times candidates, up to which "auto" races: 1,300 units, 143 settings, all k
 EFFORT_PER_SETTING, EFFORT_PER_SPLIT = 10, 40  # of the default effort
 
-_check_count = partial(validation.integer, least=1, most=validation.MOST)
-EXHAUSTIVE = Option(validation.boolean, "Also compute what is provably beaten.", bool, panel="Search")
+_check_count = partial(errors.integer, least=1, most=errors.MOST)
+EXHAUSTIVE = Option(errors.boolean, "Also compute what is provably beaten.", bool, panel="Search")
 
 
 EFFORT = Option(
@@ -58,7 +57,7 @@ class Search(HasOptions):
     exhaustive = False  # an option where there is a choice
 
     report_k: tuple[int, ...] = option(
-        (), partial(validation.folds, least=0), "Values of k whose best is reported too, such as 5,10."
+        (), partial(errors.folds, least=0), "Values of k whose best is reported too, such as 5,10."
     )
 
     def resolve(self, units: int, settings: int, sizes: int, n_splits: int) -> "Search":
@@ -193,7 +192,7 @@ def parse_condition(option: str, text: str, known: Collection[str] = ()) -> Cond
     kind = find_quantity(name)
     if kind is None or (known and kind.name not in known):
         names = known or ("error", *(kind.form() for kind in list_quantities()))
-        listed = ", ".join(names) + validation.suggest(name, names)
+        listed = ", ".join(names) + errors.suggest(name, names)
         raise InputError(f"{option}={quote(text)}: {name} is not known here: choose from {listed}")
     right, example = ("<=", 20 if kind.of_numbers else 0.05) if kind.at_most else (">=", 0.9)
     arguments = 0 if kind.is_error else kind.form().count(":")

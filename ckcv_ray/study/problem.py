@@ -28,7 +28,7 @@ from ckcv_ray.core.resampling.base import EMPTY, FoldSize, Split
 from ckcv_ray.core.resampling.complete import CertifiableFolds, check_folds
 from ckcv_ray.core.schedule import Stage, Unit, count_kept, weigh_rounds
 from ckcv_ray.core.selection import BEST_MEAN, ONE_SE, Leader, list_simplifying
-from ckcv_ray.errors import InputError, pluralize
+from ckcv_ray.errors import Index, InputError, Numbers, Rows, expect, pluralize
 from ckcv_ray.learners.base import ANY, Fits, Learner, Setting
 from ckcv_ray.learners.choice import LABEL, Prepared, PreparedLearner
 from ckcv_ray.learners.steps import Balance, Encoding, expand_dates
@@ -37,7 +37,6 @@ from ckcv_ray.study.study import AnyStudy, BaseStudy, Procedure, Study, run_id
 from ckcv_ray.tables.columns import some
 from ckcv_ray.tables.roles import RowUnits
 from ckcv_ray.tables.task import MIN_ROWS, Task, TestRows, check_subgroups
-from ckcv_ray.validation import Index, Numbers, Rows, expect
 
 VOTE = CLAIMS[-1]
 SAME_SCORE = "constant"  # the learner whose score is the same for every row

@@ -19,13 +19,12 @@ from pathlib import Path
 from secrets import randbits
 from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
 
-from ckcv_ray import validation
+from ckcv_ray import errors
 from ckcv_ray.core.criteria import Balanced, Criterion, MeanBound, MeanClippedError, MeanCost, MeanError
 from ckcv_ray.core.intervals import INTERVALS
 from ckcv_ray.core.measures import SCORE_NAMES, Kind, OwnScore
 from ckcv_ray.core.options import (
     HasOptions,
-    Named,
     Option,
     get_values,
     list_inside,
@@ -48,22 +47,26 @@ from ckcv_ray.core.resampling.folds import (
     read_gap,
 )
 from ckcv_ray.core.selection import BEST_MEAN, check_choose
-from ckcv_ray.errors import InputError, convert_errors, cut, explain_removed
-from ckcv_ray.learners.base import ALL, ANY, CHOICE, DEFAULT, LEARNERS, ZOO, Learner
-from ckcv_ray.learners.sklearn.spec import check_space, list_packages, trust
-from ckcv_ray.learners.steps import RARE, Balance, Categories, Encoding, Gaps
-from ckcv_ray.study.parts import EACH, ONE, Auto, Budget, Certification, Holdout, Paper, Race, Search
-from ckcv_ray.validation import (
+from ckcv_ray.errors import (
     MOST,
+    InputError,
+    Named,
     boolean,
     check_choice,
+    convert_errors,
+    cut,
     expect,
+    explain_removed,
     integer,
     number,
     quote,
     sequence,
     suggest,
 )
+from ckcv_ray.learners.base import ALL, ANY, CHOICE, DEFAULT, LEARNERS, ZOO, Learner
+from ckcv_ray.learners.sklearn.spec import check_space, list_packages, trust
+from ckcv_ray.learners.steps import RARE, Balance, Categories, Encoding, Gaps
+from ckcv_ray.study.parts import EACH, ONE, Auto, Budget, Certification, Holdout, Paper, Race, Search
 
 MAX_SEED, MAX_SEED_OF_SCORES = 2**128 - 1, 2**63 - 1
 LONGEST_SHOWN = 80
@@ -131,7 +134,7 @@ class BaseStudy(HasOptions):
         panel="Columns",
     )
     rare: float = option(
-        RARE, validation.proportion, "Categories below this share are joined.", float, panel="Columns"
+        RARE, errors.proportion, "Categories below this share are joined.", float, panel="Columns"
     )
     balance: str = option(
         Balance.NONE,
@@ -400,7 +403,7 @@ class Procedure(BaseStudy):
     )
     select_by: str | None = option(
         None,
-        partial(validation.text, what="the name of a measure, such as auc"),
+        partial(errors.text, what="the name of a measure, such as auc"),
         "Measure by which a nested resampling selects settings.",
         default_text="the first measure",
     )
@@ -411,7 +414,7 @@ class Procedure(BaseStudy):
     )
     stratify: bool = option(False, boolean, "Give each part of a split the same share of every class.", bool)
     time: str | None = option(
-        None, validation.text, "Column of times that time:5 sorts by.", default_text="the order of the table"
+        None, errors.text, "Column of times that time:5 sorts by.", default_text="the order of the table"
     )
     gap: float | str | None = option(
         None, read_gap, "Time left out before the first scored row: 30d, 12h, or a number."
@@ -822,7 +825,7 @@ def read_toml(path: str | Path) -> dict[str, object]:
     Raises:
         InputError: the file is missing, not TOML, or sets an option twice.
     """
-    path = validation.as_path("path", path)
+    path = errors.as_path("path", path)
     with convert_errors(InputError, f"cannot read the study file {str(path)!r}"):
         if path.stat().st_size > MAX_TOML_BYTES:
             raise ValueError(f"it has more than {MAX_TOML_BYTES >> 20} MiB")
@@ -869,7 +872,7 @@ def _check_address(name: str, value: Any) -> str:
 
 def _check_timeout(name: str, value: Any) -> float:
     if isinstance(value, str):
-        value = validation.parse_seconds(name, value + "s" * value[-1:].isdigit())
+        value = errors.parse_seconds(name, value + "s" * value[-1:].isdigit())
     seconds = number(name, value)
     if not MIN_TIMEOUT <= seconds <= MOST:
         raise InputError(f"{name}={seconds!r}: expected seconds from {MIN_TIMEOUT} to {MOST}")

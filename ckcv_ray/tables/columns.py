@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from functools import cached_property
+from itertools import chain
 from math import inf, nan
 from typing import Any, NamedTuple
 from unicodedata import category, normalize
@@ -23,10 +24,26 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyarrow import csv
 
-from ckcv_ray.errors import InputError, cut_list, pluralize, write_option
-from ckcv_ray.tables.limits import DECIMAL, DECLARED, SPARSE, check_text, find_withheld
-from ckcv_ray.validation import Index, Rows, Values, quote, read_as, suggest
+from ckcv_ray.errors import (
+    Index,
+    InputError,
+    Rows,
+    Values,
+    cut_list,
+    pluralize,
+    quote,
+    read_as,
+    suggest,
+    write_option,
+)
 
+DECIMAL = b"decimal"  # metadata of a table whose cells are as written: its decimal mark; empty for none
+REMARKS = b"remarks"  # metadata of a table: how it was read, ends of sentences that begin with its file
+SPARSE = b"sparse"  # metadata of a table that was stored without its zeros
+HELD = b"held"  # metadata of a column that was not read: the type of its cells
+DECLARED = b"declared"  # metadata of a column that was a dictionary: its values are categories
+MAX_TABLE_BYTES = 1 << 30
+OF_LENGTHS = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
 MIN_GROUPS = 6
 MAX_CLASSES = 1_000
 LARGEST = 1e150  # the squares of this number and of its inverse still fit in a float
@@ -114,6 +131,32 @@ def some(names: Sequence[object], most: int = 12) -> str:
     """Join the first names for a message."""
     shown = ", ".join(str(name)[:60] for name in names[:most])
     return f"{shown}, ... ({len(names)} in all)" if len(names) > most else shown
+
+
+def check_bytes(name: str, size: int) -> None:
+    """Raise InputError if something takes too many bytes to be read."""
+    if size > MAX_TABLE_BYTES:
+        raise InputError(f"{name} takes {size >> 20:,} MiB: at most {MAX_TABLE_BYTES >> 20:,} MiB are read")
+
+
+def check_text(name: str, *columns: pa.ChunkedArray) -> None:
+    """Raise InputError if text takes too many bytes once each cell holds its own, without a dictionary."""
+    size = 0
+    for chunk in chain.from_iterable(column.chunks for column in columns):
+        coded = pa.types.is_dictionary(chunk.type)
+        texts = chunk.dictionary if coded else chunk
+        if pa.types.is_string_view(texts.type):  # Arrow does not give their lengths
+            texts = texts.cast(pa.large_string())
+        if any(is_one(texts.type) for is_one in OF_LENGTHS):
+            lengths = pc.binary_length(texts)
+            size += pc.sum(pc.take(lengths, chunk.indices) if coded else lengths).as_py() or 0
+    check_bytes(name, size)
+
+
+def find_withheld(columns: pa.Table, name: str) -> str:
+    """Return what a column held whose cells were not read; "" if they were."""
+    held: bytes = (columns.schema.field(name).metadata or {}).get(HELD, b"")
+    return held.decode()
 
 
 def unify_zeros(rows: Rows) -> Rows:

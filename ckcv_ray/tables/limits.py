@@ -9,26 +9,15 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import chain
 from pathlib import Path
-
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from ckcv_ray.errors import InputError
 
-DECIMAL = b"decimal"  # metadata of a table whose cells are as written: its decimal mark; empty for none
-REMARKS = b"remarks"  # metadata of a table: how it was read, ends of sentences that begin with its file
-SPARSE = b"sparse"  # metadata of a table that was stored without its zeros
-HELD = b"held"  # metadata of a column that was not read: the type of its cells
-DECLARED = b"declared"  # metadata of a column that was a dictionary: its values are categories
 MAX_TABLE_ROWS = 10_000_000
 MAX_TABLE_COLUMNS = 65_536
 MAX_CELLS = 1 << 27
-MAX_TABLE_BYTES = 1 << 30
 LINE_BYTES = 1 << 24
 FOLDER_BYTES = 2 << 30  # of memory, besides what is mapped, for reading a file of a run folder
-OF_LENGTHS = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
 OWN_SHARE = 0.75  # of the free memory, for reading a table
 
 
@@ -73,29 +62,3 @@ def check_size(
             f"{MAX_TABLE_COLUMNS:,} columns and {most_cells:,} cells can be read; leave out columns, or take "
             "a sample of the rows"
         )
-
-
-def check_bytes(name: str, size: int) -> None:
-    """Raise InputError if something takes too many bytes to be read."""
-    if size > MAX_TABLE_BYTES:
-        raise InputError(f"{name} takes {size >> 20:,} MiB: at most {MAX_TABLE_BYTES >> 20:,} MiB are read")
-
-
-def check_text(name: str, *columns: pa.ChunkedArray) -> None:
-    """Raise InputError if text takes too many bytes once each cell holds its own, without a dictionary."""
-    size = 0
-    for chunk in chain.from_iterable(column.chunks for column in columns):
-        coded = pa.types.is_dictionary(chunk.type)
-        texts = chunk.dictionary if coded else chunk
-        if pa.types.is_string_view(texts.type):  # Arrow does not give their lengths
-            texts = texts.cast(pa.large_string())
-        if any(is_one(texts.type) for is_one in OF_LENGTHS):
-            lengths = pc.binary_length(texts)
-            size += pc.sum(pc.take(lengths, chunk.indices) if coded else lengths).as_py() or 0
-    check_bytes(name, size)
-
-
-def find_withheld(columns: pa.Table, name: str) -> str:
-    """Return what a column held whose cells were not read; "" if they were."""
-    held: bytes = (columns.schema.field(name).metadata or {}).get(HELD, b"")
-    return held.decode()

@@ -22,13 +22,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ckcv_ray.errors import InputError, convert_errors
-from ckcv_ray.tables.columns import NOTHING_ASKED, DeclaredTypes
-from ckcv_ray.tables.limits import MAX_TABLE_ROWS, REMARKS
+from ckcv_ray.errors import InputError, convert_errors, expect, suggest
+from ckcv_ray.tables.columns import NOTHING_ASKED, REMARKS, DeclaredTypes
+from ckcv_ray.tables.limits import MAX_TABLE_ROWS
 from ckcv_ray.tables.read import AS_IT_IS, SUFFIXES, Reading, check_place, find_suffix, from_matrix, read_file
 from ckcv_ray.tables.roles import Roles
 from ckcv_ray.tables.task import Task, TestRows, make_test_rows
-from ckcv_ray.validation import expect, suggest
 
 FRESH_ROWS = 20_000
 SOURCE_FORMS = "sklearn:NAME, twonorm:n:seed, ringnorm:n:seed, waveform:n:seed"

@@ -17,8 +17,7 @@ from functools import cached_property
 from importlib.util import find_spec
 from typing import Any, BinaryIO, NamedTuple, TypeGuard, TypeVar
 
-from ckcv_ray.errors import InputError, UnreachableError, cut, write_install
-from ckcv_ray.validation import quote
+from ckcv_ray.errors import InputError, UnreachableError, cut, quote, write_install
 
 Returned = TypeVar("Returned")
 SCHEMES = ("s3", "gs", "az")

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from ckcv_ray.core.quantities import parse_subgroup
-from ckcv_ray.errors import InputError, write_option
+from ckcv_ray.errors import InputError, Label, Mask, Numbers, Values, write_option
 from ckcv_ray.tables.columns import (
     NOTHING_ASKED,
     Cells,
@@ -36,7 +36,6 @@ from ckcv_ray.tables.roles import (
     read_labels,
 )
 from ckcv_ray.tables.task import Task, compute_salt, hash_telling, join_copies, mix
-from ckcv_ray.validation import Label, Mask, Numbers, Values
 
 MIN_GROUPS = 2
 ROWS_ALIKE = 10  # per combination of values in a file: if more, rows are equal by chance

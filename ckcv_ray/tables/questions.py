@@ -14,11 +14,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ckcv_ray.errors import write_option
+from ckcv_ray.errors import Index, Rows, Values, quote, write_option
 from ckcv_ray.tables.columns import Column, ColumnKind, fold_text, unify_zeros
 from ckcv_ray.tables.roles import DENSE, MAX_SPELLINGS, RowCounts, describe_ways, is_name_of_groups
 from ckcv_ray.tables.task import Task
-from ckcv_ray.validation import Index, Rows, Values, quote
 
 LARGEST_KAPPA = 0.001
 MAX_TYPED = 1 << 32  # a seed above it was drawn by --seed random

@@ -35,11 +35,28 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyarrow import csv, parquet
 
-from ckcv_ray.errors import InputError, convert_errors, pluralize, write_install
+from ckcv_ray.errors import (
+    InputError,
+    as_array,
+    as_path,
+    convert_errors,
+    pluralize,
+    quote,
+    suggest,
+    write_install,
+)
 from ckcv_ray.tables.columns import (
+    DECIMAL,
+    DECLARED,
     GAPS,
+    HELD,
+    MAX_TABLE_BYTES,
+    REMARKS,
+    SPARSE,
     ColumnError,
     bare,
+    check_bytes,
+    check_text,
     decode,
     drop_gaps,
     find_decimal_mark,
@@ -48,23 +65,8 @@ from ckcv_ray.tables.columns import (
     is_plain,
     is_value,
 )
-from ckcv_ray.tables.limits import (
-    DECIMAL,
-    DECLARED,
-    HELD,
-    LINE_BYTES,
-    MAX_CELLS,
-    MAX_TABLE_BYTES,
-    MAX_TABLE_ROWS,
-    REMARKS,
-    SPARSE,
-    check_bytes,
-    check_size,
-    check_text,
-    limit_memory,
-)
+from ckcv_ray.tables.limits import LINE_BYTES, MAX_CELLS, MAX_TABLE_ROWS, check_size, limit_memory
 from ckcv_ray.tables.objects import Address, Bucket, is_address, parse_address
-from ckcv_ray.validation import as_array, as_path, quote, suggest
 
 WESTERN = "cp1252"  # what spreadsheets in Western Europe write
 OTHERS = ("cp1251", "cp1250", "shift_jis", "gb18030", "mac_roman")

@@ -38,13 +38,30 @@ from numpy.typing import NDArray
 
 from ckcv_ray.core.measures import LABEL, PROBABILITY, RANK, VALUE, Kind, Losses, Output
 from ckcv_ray.core.resampling.base import Strata
-from ckcv_ray.errors import InputError, cut, cut_list, pluralize, write_option, write_row
+from ckcv_ray.errors import (
+    Classes,
+    Index,
+    InputError,
+    Label,
+    Mask,
+    Values,
+    check_choice,
+    cut,
+    cut_list,
+    expect,
+    pluralize,
+    quote,
+    sequence,
+    write_option,
+    write_row,
+)
 from ckcv_ray.tables.columns import (
     GAPS,
     LARGEST,
     LAST_EXACT,
     LOOKS_LIKE_DATE,
     MAX_CLASSES,
+    MAX_TABLE_BYTES,
     MIN_GROUPS,
     NO_NAMES,
     SPACES,
@@ -71,8 +88,6 @@ from ckcv_ray.tables.columns import (
     suggest_column,
     without_gaps,
 )
-from ckcv_ray.tables.limits import MAX_TABLE_BYTES
-from ckcv_ray.validation import Classes, Index, Label, Mask, Values, check_choice, expect, quote, sequence
 
 TARGETS = ("target", "y", "label", "class")
 

@@ -36,7 +36,20 @@ from numpy.typing import ArrayLike, NDArray
 
 from ckcv_ray.core.quantities import Subgroups, parse_subgroup
 from ckcv_ray.core.resampling.base import Strata
-from ckcv_ray.errors import InputError, cut, pluralize, write_option
+from ckcv_ray.errors import (
+    Classes,
+    Index,
+    InputError,
+    Label,
+    Rows,
+    Values,
+    as_array,
+    cut,
+    expect,
+    pluralize,
+    quote,
+    write_option,
+)
 from ckcv_ray.tables.columns import (
     GAPS,
     MINUS,
@@ -53,6 +66,7 @@ from ckcv_ray.tables.columns import (
     check_column,
     declare_cells,
     decode,
+    find_withheld,
     is_number_type,
     is_text,
     list_distinct,
@@ -60,7 +74,6 @@ from ckcv_ray.tables.columns import (
     some,
     unify_zeros,
 )
-from ckcv_ray.tables.limits import find_withheld
 from ckcv_ray.tables.read import (
     AS_IT_IS,
     UNREADABLE,
@@ -96,7 +109,6 @@ from ckcv_ray.tables.roles import (
     is_row_number,
     read_labels,
 )
-from ckcv_ray.validation import Classes, Index, Label, Rows, Values, as_array, expect, quote
 
 
 def _make_column(name: str, values: object, n: int) -> pa.Array:

@@ -12,11 +12,11 @@ from ckcv_ray.core.bounds.binomial import bound_table
 from ckcv_ray.core.draws import Draws
 from ckcv_ray.core.resampling.base import Strata
 from ckcv_ray.core.resampling.complete import Complete
+from ckcv_ray.errors import Classes, Index
 from ckcv_ray.learners.svm.learner import GaussianSVM
 from ckcv_ray.learners.svm.model import UNDECIDED_WIDTH
 from ckcv_ray.study.study import Study
 from ckcv_ray.tables.task import Task
-from ckcv_ray.validation import Classes, Index
 from jobs.benchmarks.libsvm import Solution
 
 Matrix = NDArray[np.float64]

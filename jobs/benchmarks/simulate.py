@@ -35,9 +35,9 @@ from ckcv_ray.engine.loop import LISTEN_SECONDS, LISTEN_SHARE
 from ckcv_ray.engine.queue import Batch
 from ckcv_ray.engine.race import RaceQueue
 from ckcv_ray.engine.ray_backend import IN_FLIGHT, RayBackend
+from ckcv_ray.errors import Values, parse_folds
 from ckcv_ray.records.record import Outcome
 from ckcv_ray.study.problem import Problem
-from ckcv_ray.validation import Values, parse_folds
 
 TRIED = 200  # batches sent for measuring
 CALLS = 30  # calls whose median counts

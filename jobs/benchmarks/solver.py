@@ -25,12 +25,12 @@ from ckcv_ray.core.process import one_thread
 from ckcv_ray.core.resampling.base import Split
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.engine.evaluate import evaluate, share
+from ckcv_ray.errors import Classes
 from ckcv_ray.learners.svm.kernels import Complement, compute_complement, compute_distances, gaussian
 from ckcv_ray.learners.svm.learner import GaussianSVM
 from ckcv_ray.learners.svm.path import path
 from ckcv_ray.learners.svm.problem import Options, fit_scaling
 from ckcv_ray.study.problem import Problem
-from ckcv_ray.validation import Classes
 from jobs.benchmarks import libsvm
 from jobs.benchmarks.baselines import reach
 from jobs.frame import (

@@ -19,10 +19,9 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from ckcv_ray import GaussianSVM, InputError, StoreError
-from ckcv_ray.errors import convert_errors
+from ckcv_ray.errors import convert_errors, read_as
 from ckcv_ray.storage.execution import find_changes, read_environment
 from ckcv_ray.storage.files import MAX_FILE_BYTES, Files
-from ckcv_ray.validation import read_as
 from jobs.nightly.figures import Figure, Key, Role
 
 PAGE = "nightly.html"

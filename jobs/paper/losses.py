@@ -34,9 +34,9 @@ import typer
 from ckcv_ray import Certified, Execution, InputError, Job, Study, TestRows, read_task
 from ckcv_ray.core.bounds.betting import bound_losses
 from ckcv_ray.core.bounds.binomial import clopper_pearson, stevens
+from ckcv_ray.errors import Values
 from ckcv_ray.learners.ensemble import Ensemble
 from ckcv_ray.runs.run import run_job
-from ckcv_ray.validation import Values
 from jobs.frame import SETS, AsJson, choose_scale
 
 Row = dict[str, Any]

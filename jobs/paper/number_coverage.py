@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from ckcv_ray import Execution, Study, run
 from ckcv_ray.claims.quantity import Claim
+from ckcv_ray.errors import Values
 from ckcv_ray.learners.ensemble import predict_numbers
-from ckcv_ray.validation import Values
 from jobs.frame import AsJson
 from jobs.paper.cells import Cell, show_cells
 

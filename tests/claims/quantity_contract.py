@@ -37,12 +37,11 @@ from numpy.typing import NDArray
 from ckcv_ray import InputError, Study, Task
 from ckcv_ray.claims.certify import list_needs, prove
 from ckcv_ray.claims.quantity import NOTHING, Claim, HeldOutPredictions, decide, read_quantity
-from ckcv_ray.errors import format_level
+from ckcv_ray.errors import format_level, read_as
 from ckcv_ray.runs.finished import load_run
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.study.parts import Condition
 from ckcv_ray.study.problem import Problem
-from ckcv_ray.validation import read_as
 from jobs.check_certificate import main as check_certificate
 
 ROUNDING = 1e-9  # of risks, and of probabilities

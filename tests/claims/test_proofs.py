@@ -22,10 +22,9 @@ from ckcv_ray.claims.rules import BY, Rule, parse_rule
 from ckcv_ray.core.bounds.betting import bound_mean_loss
 from ckcv_ray.core.draws import Draws, hold_out
 from ckcv_ray.core.measures import ClippedErrors
-from ckcv_ray.errors import InputError, ceil_percent
+from ckcv_ray.errors import ONE, InputError, ceil_percent
 from ckcv_ray.learners.ensemble import Ensemble, Member, Models
 from ckcv_ray.study.problem import Problem
-from ckcv_ray.validation import ONE
 
 HELD = Study.of(k=(3,), n_splits=3, certify="holdout", holdout_share=0.5)
 

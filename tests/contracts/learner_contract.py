@@ -32,6 +32,7 @@ from ckcv_ray.core.resampling.base import Strata
 from ckcv_ray.core.resampling.complete import Complete
 from ckcv_ray.engine.backend import SerialBackend
 from ckcv_ray.engine.evaluate import evaluate
+from ckcv_ray.errors import Classes
 from ckcv_ray.learners.base import LEARNERS, STATUSES
 from ckcv_ray.learners.ensemble import MEMBER_COLUMNS, Ensemble, Member, judge, to_pickles
 from ckcv_ray.records.candidates import FIGURES, SIZE_COLUMNS
@@ -40,7 +41,6 @@ from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.study.study import SLOTS, Execution, Study
 from ckcv_ray.tables.task import Task
-from ckcv_ray.validation import Classes
 
 FILES = (
     "candidates.parquet",

@@ -37,7 +37,7 @@ from ckcv_ray.core.bounds.betting import (
     trace_alarm,
 )
 from ckcv_ray.core.bounds.binomial import MAX_CHECKED, catoni, find_safe_level, make_safe_table
-from ckcv_ray.validation import ONE
+from ckcv_ray.errors import ONE
 
 Bound = Callable[..., float]
 LAWS = [  # values, and their probabilities

@@ -32,8 +32,7 @@ from ckcv_ray.core.bounds.binomial import (
     stevens,
 )
 from ckcv_ray.core.draws import Draws, hold_out, order_held_out
-from ckcv_ray.errors import InputError
-from ckcv_ray.validation import ONE
+from ckcv_ray.errors import ONE, InputError
 
 repeatable = settings(derandomize=True, deadline=None, max_examples=limit_examples(120))
 

@@ -20,8 +20,7 @@ from ckcv_ray.core.criteria import (
     MeanGroupError,
     MeanShare,
 )
-from ckcv_ray.errors import InputError
-from ckcv_ray.validation import ONE
+from ckcv_ray.errors import ONE, InputError
 
 repeatable = settings(derandomize=True, deadline=None, max_examples=limit_examples(60))
 deltas = st.sampled_from([0.5, 0.05, 1e-4, 1e-12])

@@ -30,8 +30,7 @@ from ckcv_ray.core.measures import (
     of_classes,
     parse_pairs,
 )
-from ckcv_ray.errors import InputError
-from ckcv_ray.validation import ONE
+from ckcv_ray.errors import ONE, InputError
 
 
 @st.composite

@@ -9,8 +9,8 @@ import typer
 from scipy.stats import binom
 
 from ckcv_ray import Execution, Job, Task
+from ckcv_ray.errors import Limits
 from ckcv_ray.runs.run import run_job
-from ckcv_ray.validation import Limits
 from jobs.paper import bound_coverage, cells, interval_coverage, live_streams, trials
 from jobs.paper.bound_coverage import chosen, count, main, stored
 from jobs.paper.cells import Cell, find_failing

@@ -25,6 +25,7 @@ from ckcv_ray.cli.report import fill_form
 from ckcv_ray.core.intervals import bound_score
 from ckcv_ray.core.measures import Kind, Outputs, make_score
 from ckcv_ray.core.schedule import Stage
+from ckcv_ray.errors import ONE
 from ckcv_ray.learners.ensemble import predict_numbers
 from ckcv_ray.learners.simple import Ridge
 from ckcv_ray.runs.run import Job, run_job
@@ -32,7 +33,6 @@ from ckcv_ray.runs.watch import watch
 from ckcv_ray.study.problem import OUTER, Problem
 from ckcv_ray.tables.roles import Roles
 from ckcv_ray.tables.task import Task, make_test_rows
-from ckcv_ray.validation import ONE
 
 N = 120
 RNG = np.random.default_rng(7)

@@ -25,7 +25,7 @@ from ckcv_ray.core.bounds.binomial import clopper_pearson
 from ckcv_ray.core.draws import Draws, hold_out
 from ckcv_ray.errors import InputError
 from ckcv_ray.runs.run import run_job
-from ckcv_ray.tables import limits
+from ckcv_ray.tables import columns
 from ckcv_ray.tables import roles as module
 from ckcv_ray.tables.columns import NOTHING_ASKED, DeclaredTypes, Schema
 from ckcv_ray.tables.named import read, read_task
@@ -147,7 +147,7 @@ def test_labels_and_categories_that_unfold_to_too_much_are_refused(monkeypatch):
     assert Task.from_table(sound).classes == ("no", "y" * 300)
     assert "labels of 'y' take more than" in refusal(long)
     task = Task.from_table(plain_columns(a=sound["y"]))
-    monkeypatch.setattr(limits, "MAX_TABLE_BYTES", 300)
+    monkeypatch.setattr(columns, "MAX_TABLE_BYTES", 300)
     assert "a column takes" in refusal(plain_columns(a=sound["y"].dictionary_encode()))
     with pytest.raises(InputError, match="a column takes"):
         task.columns()

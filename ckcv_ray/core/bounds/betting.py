@@ -56,8 +56,7 @@ from numpy.typing import ArrayLike
 
 from ckcv_ray.core.bounds import binomial
 from ckcv_ray.core.bounds.binomial import MAX_CHECKED, TYPICAL_RATE, Bounds, catoni, check_delta
-from ckcv_ray.errors import InputError
-from ckcv_ray.validation import ONE, Limits, Values
+from ckcv_ray.errors import ONE, InputError, Limits, Values
 
 
 @lru_cache(maxsize=1024)

@@ -41,8 +41,7 @@ import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from ckcv_ray.core.bounds.averaging import find_largest_level
-from ckcv_ray.errors import InputError
-from ckcv_ray.validation import Counts, as_array, number
+from ckcv_ray.errors import Counts, InputError, as_array, number
 
 MIN_DELTA = 1e-100  # below this, scipy's inverse beta function returns nan or decreases in x
 TYPICAL_RATE = 0.1  # p0 of Catoni's lam

@@ -19,8 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ckcv_ray.core.draws import Draws
 from ckcv_ray.core.options import HasOptions, Option, option
-from ckcv_ray.errors import InputError
-from ckcv_ray.validation import Counts, Index, Values, boolean, integer
+from ckcv_ray.errors import Counts, Index, InputError, Values, boolean, integer
 
 MAX_SPLITS = 1_000_000
 FITTED_ON = "some splits score rows that they fit on"

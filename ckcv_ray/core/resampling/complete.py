@@ -20,8 +20,7 @@ import numpy as np
 from ckcv_ray.core.draws import Draws
 from ckcv_ray.core.options import option
 from ckcv_ray.core.resampling.base import MAX_SPLITS, FoldSize, Resampling, Split, Strata, check_n_splits
-from ckcv_ray.errors import InputError
-from ckcv_ray.validation import folds
+from ckcv_ray.errors import InputError, folds
 
 MIN_K = 3
 AUTO = "auto"

@@ -11,8 +11,7 @@ from ckcv_ray.core.draws import Draws
 from ckcv_ray.core.options import Option, option
 from ckcv_ray.core.resampling import base
 from ckcv_ray.core.resampling.base import EMPTY, FoldSize, Resampling, Split, Strata, Term
-from ckcv_ray.errors import InputError
-from ckcv_ray.validation import Index, proportion
+from ckcv_ray.errors import Index, InputError, proportion
 
 SHARE = Option(proportion, "Share of the rows to score.", float)
 APPARENT, OUT_OF_BAG = 0.368, 0.632  # Efron's weights: 1 / e, and the share of rows in a draw

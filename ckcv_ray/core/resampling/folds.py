@@ -13,18 +13,20 @@ from typing import Any, ClassVar, TypeVar, cast
 import numpy as np
 
 from ckcv_ray.core.draws import Draws
-from ckcv_ray.core.options import option, options, register_part
+from ckcv_ray.core.options import option, options
 from ckcv_ray.core.resampling import base, complete, drawn
 from ckcv_ray.core.resampling.base import EMPTY, FoldSize, Resampling, Split, Splits, Strata
-from ckcv_ray.errors import InputError, pluralize
-from ckcv_ray.validation import (
+from ckcv_ray.errors import (
     MOST,
     Index,
+    InputError,
     check_choice,
     integer,
     number,
     parse_seconds,
+    pluralize,
     quote,
+    register_part,
     suggest,
     text,
 )

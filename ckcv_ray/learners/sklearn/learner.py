@@ -25,7 +25,7 @@ import numpy as np
 
 from ckcv_ray.core.measures import Kind
 from ckcv_ray.core.options import Option, option
-from ckcv_ray.errors import AbsentError, InputError
+from ckcv_ray.errors import AbsentError, Classes, InputError, Label, check_choice, quote, suggest
 from ckcv_ray.learners.base import Coded, Setting
 from ckcv_ray.learners.sklearn.paths import CLASS_KINDS, NUMBER_KINDS, EstimatorLearner, fit_model
 from ckcv_ray.learners.sklearn.spec import (
@@ -54,7 +54,6 @@ from ckcv_ray.learners.steps import (
 )
 from ckcv_ray.tables.columns import Column, Schema, some
 from ckcv_ray.tables.task import Task
-from ckcv_ray.validation import Classes, Label, check_choice, quote, suggest
 
 COLUMN_TRANSFORMER, PIPELINE = "sklearn.compose:ColumnTransformer", "sklearn.pipeline:Pipeline"
 TRANSFORMERS = "transformers"

@@ -19,6 +19,8 @@ from numpy.typing import NDArray
 from ckcv_ray.core.draws import draw_seeds, make_seed_sequence
 from ckcv_ray.core.measures import Kind, Measure, Output
 from ckcv_ray.core.options import Option, option, thin_values
+from ckcv_ray.errors import Classes, Index, Rows, integer
+from ckcv_ray.errors import Values as Numbers
 from ckcv_ray.learners.base import CONVERGED, Coded, Learner, Setting, Space, Trainer
 from ckcv_ray.learners.ensemble import judge
 from ckcv_ray.learners.sklearn import store as models
@@ -48,8 +50,6 @@ from ckcv_ray.learners.sklearn.store import (
     make_template,
 )
 from ckcv_ray.tables.task import Task
-from ckcv_ray.validation import Classes, Index, Rows, integer
-from ckcv_ray.validation import Values as Numbers
 
 CLASS_KINDS = frozenset({Kind.BINARY, Kind.MULTICLASS})
 NUMBER_KINDS = frozenset({Kind.REGRESSION})

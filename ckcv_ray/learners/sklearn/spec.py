@@ -36,9 +36,18 @@ from typing import Any, NamedTuple, Protocol, TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
-from ckcv_ray.errors import AbsentError, InputError, write_install
+from ckcv_ray.errors import (
+    MAX_GRID,
+    AbsentError,
+    InputError,
+    Rows,
+    check_count,
+    expect,
+    parse_grid,
+    quote,
+    write_install,
+)
 from ckcv_ray.tables.columns import ColumnKind
-from ckcv_ray.validation import MAX_GRID, Rows, check_count, expect, parse_grid, quote
 
 LIBRARY = "sklearn"
 MODULES = (  # except those that read text or files, and those whose estimators predict several columns

@@ -30,7 +30,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ckcv_ray.core.measures import Output, Outputs
-from ckcv_ray.errors import InputError
+from ckcv_ray.errors import Classes, InputError, Numbers, Rows, agree, quote
 from ckcv_ray.learners.base import (
     CONVERGED,
     NOT_CONVERGED,
@@ -62,7 +62,6 @@ from ckcv_ray.learners.sklearn.spec import (
     prepare,
 )
 from ckcv_ray.tables.task import Task
-from ckcv_ray.validation import Classes, Numbers, Rows, agree, quote
 
 SCHEMA_FILE = "schema.json"
 NO_DATE = (1980, 1, 1, 0, 0, 0)

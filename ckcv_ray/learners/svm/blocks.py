@@ -29,6 +29,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ckcv_ray.errors import Index
 from ckcv_ray.learners.svm import path
 from ckcv_ray.learners.svm.compile import load_code
 from ckcv_ray.learners.svm.kernels import (
@@ -66,7 +67,6 @@ from ckcv_ray.learners.svm.problem import (
     snap_to_bounds,
     writable,
 )
-from ckcv_ray.validation import Index
 
 DENSE_BYTES = 1 << 31
 WHOLE_BYTES = 1 << 31

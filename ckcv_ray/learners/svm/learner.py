@@ -16,11 +16,10 @@ from typing import Any, ClassVar, Self
 
 from ckcv_ray.core.measures import Kind, Output, parse_pairs
 from ckcv_ray.core.options import Option, option
-from ckcv_ray.errors import InputError
+from ckcv_ray.errors import MOST, InputError, Label, check_choice, grid, inner_share, integer, quote
 from ckcv_ray.learners.base import Codec, Learner, Path, Space, Trainer
 from ckcv_ray.learners.steps import BALANCED, CLASS_WEIGHT, EQUALLY, NAME, match_labels
 from ckcv_ray.tables.task import Task
-from ckcv_ray.validation import MOST, Label, check_choice, grid, inner_share, integer, quote
 
 COST_GRID = grid("C", tuple(10.0 ** (e / 2) for e in range(-4, 9)))
 WIDTHS = grid("gamma", tuple(10.0 ** (e / 2) for e in range(-8, 3)))

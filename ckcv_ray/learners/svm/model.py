@@ -27,11 +27,11 @@ from numpy.typing import NDArray
 
 from ckcv_ray.core.measures import UNDECIDED as NEITHER
 from ckcv_ray.core.process import one_thread
+from ckcv_ray.errors import Classes, Rows
 from ckcv_ray.learners.base import Model, Predicted
 from ckcv_ray.learners.svm.compile import FAST, compile_listed, wide
 from ckcv_ray.learners.svm.kernels import RowIndex, compute_distances, gaussian
 from ckcv_ray.learners.svm.problem import Matrix, Scaling, Vector
-from ckcv_ray.validation import Classes, Rows
 
 UNDECIDED_WIDTH = 1e-9  # this close to zero, rounding would decide the label: an error
 

@@ -29,6 +29,7 @@ from numba import boolean, float32, float64, int64, typeof, types
 from numpy.typing import NDArray
 
 from ckcv_ray.core.measures import Measure
+from ckcv_ray.errors import Classes, Index, Rows
 from ckcv_ray.learners.base import Cells, Codec, Trainer
 from ckcv_ray.learners.steps import compute_weights
 from ckcv_ray.learners.svm import compile as compiler
@@ -54,7 +55,6 @@ from ckcv_ray.learners.svm.problem import (
     writable,
 )
 from ckcv_ray.tables.task import Task
-from ckcv_ray.validation import Classes, Index, Rows
 
 SHARED_BYTES = 1 << 29
 SHARED_WIDE_BYTES = 1 << 30  # the limit where computing distances takes longer than gathering them

@@ -14,6 +14,7 @@ from sklearn.preprocessing import StandardScaler
 from ckcv_ray.core.measures import UNDECIDED, ZERO_ONE
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.engine import evaluate
+from ckcv_ray.errors import Rows
 from ckcv_ray.learners.ensemble import judge
 from ckcv_ray.learners.svm import blocks, kernels
 from ckcv_ray.learners.svm.blocks import path_on_points
@@ -41,7 +42,6 @@ from ckcv_ray.learners.svm.problem import (
 )
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.study.study import Study
-from ckcv_ray.validation import Rows
 
 repeatable = settings(derandomize=True, deadline=None, max_examples=limit_examples(60))
 

@@ -9,8 +9,7 @@ doi 10.5281/zenodo.18110.
 
 from pathlib import Path
 
-from ckcv_ray.errors import InputError
-from ckcv_ray.validation import quote
+from ckcv_ray.errors import InputError, quote
 
 NAME = "benchmarks.mat"
 SHA256 = "47c19e4bc4716edc4077cfa5ea61edf4d02af4ec51a0ecfe035626ae8b561c75"

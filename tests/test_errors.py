@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
 
 from ckcv_ray import InputError, StoreError
-from ckcv_ray.validation import (
+from ckcv_ray.errors import (
     agree,
     as_array,
     as_path,
