@@ -23,8 +23,7 @@ _NAMES = {  # by module; repeated below for type checkers, and tests/test_public
     "learners.svm.learner": "GaussianSVM",
     "reports.render": "report",
     "runs.finished": "load_run load_scores",
-    "runs.result": "Certified Result",
-    "runs.scored": "Scored",
+    "runs.result": "Certified Result Scored",
     "runs.run": "Job assess evaluate run run_many",
     "runs.verify": "Verification verify",
     "runs.watch": "WatchedRun watch",
@@ -55,12 +54,12 @@ if TYPE_CHECKING:
     from ckcv_ray.runs.finished import load_scores as load_scores
     from ckcv_ray.runs.result import Certified as Certified
     from ckcv_ray.runs.result import Result as Result
+    from ckcv_ray.runs.result import Scored as Scored
     from ckcv_ray.runs.run import Job as Job
     from ckcv_ray.runs.run import assess as assess
     from ckcv_ray.runs.run import evaluate as evaluate
     from ckcv_ray.runs.run import run as run
     from ckcv_ray.runs.run import run_many as run_many
-    from ckcv_ray.runs.scored import Scored as Scored
     from ckcv_ray.runs.verify import Verification as Verification
     from ckcv_ray.runs.verify import verify as verify
     from ckcv_ray.runs.watch import WatchedRun as WatchedRun

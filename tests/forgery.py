@@ -30,9 +30,8 @@ from ckcv_ray.errors import StoreError
 from ckcv_ray.learners.ensemble import Ensemble, Member, Models, count_classes, judge
 from ckcv_ray.records.record import Failure, Records
 from ckcv_ray.runs.finished import load, make_scores, read_result, replay, tabulate_judged
-from ckcv_ray.runs.result import Result
+from ckcv_ray.runs.result import Result, Scored
 from ckcv_ray.runs.run import Job, run_job
-from ckcv_ray.runs.scored import Scored
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.storage.files import to_json
 from ckcv_ray.storage.folder import RunFolder, hash_results, make_results

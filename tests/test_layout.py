@@ -37,8 +37,7 @@ COMPILED = {"iterate"}  # may be longer
 KINDS = {  # by the module that may ask which one it is; others ask the object to do it
     "tables.roles": {"Target", "ClassTarget", "Units", "Groups"},
     "study.study": {"BaseStudy", "Study", "Procedure"},
-    "runs.result": {"Certified", "Result"},
-    "runs.scored": {"Scored"},
+    "runs.result": {"Certified", "Result", "Scored"},
 }
 MOST_ASKED = 10
 CONCERNS = {  # attributes and arguments of these names; those of learners are about their own numbers

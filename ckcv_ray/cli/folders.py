@@ -34,8 +34,7 @@ from ckcv_ray.errors import (
     pluralize,
 )
 from ckcv_ray.runs.finished import load, replay
-from ckcv_ray.runs.result import Certified, find_quoted, find_verdict
-from ckcv_ray.runs.scored import Scored, rank_entries
+from ckcv_ray.runs.result import Certified, Scored, find_quoted, find_verdict, rank_entries
 from ckcv_ray.runs.verify import SECONDS
 from ckcv_ray.runs.verify import verify as verify_folder
 from ckcv_ray.runs.watch import find_alarm

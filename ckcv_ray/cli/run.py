@@ -20,7 +20,7 @@ from ckcv_ray.engine import forecast
 from ckcv_ray.engine.backend import choose_backend, find_ray_address
 from ckcv_ray.errors import InputError, duration, format_level, parse_folds, parse_seconds, plain, pluralize
 from ckcv_ray.runs.finished import is_finished, reopen
-from ckcv_ray.runs.result import Result
+from ckcv_ray.runs.result import Result, Scored, rank_entries
 from ckcv_ray.runs.run import (
     TRIED_LEARNERS,
     TRY,
@@ -35,7 +35,6 @@ from ckcv_ray.runs.run import (
     run_work,
     score_constant,
 )
-from ckcv_ray.runs.scored import Scored, rank_entries
 from ckcv_ray.storage.files import locate
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.storage.log import Log

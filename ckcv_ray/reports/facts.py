@@ -55,20 +55,23 @@ from ckcv_ray.learners.sklearn.spec import list_foreign
 from ckcv_ray.learners.steps import EQUALLY, Balance
 from ckcv_ray.records.candidates import per_k, per_learner
 from ckcv_ray.records.record import Failure
-from ckcv_ray.runs import scored
+from ckcv_ray.runs import result as results
 from ckcv_ray.runs.judged import Calibration, Judged, calibrate
 from ckcv_ray.runs.result import (
+    SCORE_DELTA,
     Certified,
+    Entry,
     Result,
+    Scored,
     describe_failed,
     explain_no_probabilities,
     find_quoted,
     format_setting,
     measure_error,
+    shorten_setting,
     tabulate_claimed,
     tabulate_predictions,
 )
-from ckcv_ray.runs.scored import SCORE_DELTA, Entry, Scored, shorten_setting
 from ckcv_ray.storage.execution import Before
 from ckcv_ray.study.parts import MIN_HELD_OUT, Holdout
 from ckcv_ray.study.problem import Candidate, Problem, describe_setting
@@ -987,15 +990,15 @@ def _tell_means(result: Certified) -> Iterator[Fact]:
 
 def _tell_scores(result: Scored, judged: Judged | None, most: int) -> list[Section]:
     study, several = result.study, len(result.entries) > 1
-    splits, rows = pluralize(len(scored.find_shown(result)[1]), "split"), pluralize(result.task.n, "row")
+    splits, rows = pluralize(len(results.find_shown(result)[1]), "split"), pluralize(result.task.n, "row")
     balanced = f"; training rows are balanced by class ({study.balance})" * (study.balance != Balance.NONE)
     named = study.resampling.name if study.resampling.column is None else study.resampling
     divided = f"{named}: {splits} of {rows}{balanced}"
-    entry = scored.find_kept(result) or scored.rank_entries(result, result.scores[0])[0][0]
+    entry = results.find_kept(result) or results.rank_entries(result, result.scores[0])[0][0]
     not_covered = [text for text in NOT_COVERED if several or text != NOT_COVERED[2]]
     certify = "It makes a study with a certificate, for a number that may be quoted as a bound."
     advice = Fact("ckcv run … --out NEW_FOLDER", certify)
-    if scored.find_kept(result) is not None:
+    if results.find_kept(result) is not None:
         does = f"It predicts new rows with the model fitted on all rows ({entry.name})."
         advice = Fact(f"ckcv predict {FOLDER} NEW.csv", does)
     elif not result.task.classes:
@@ -1015,7 +1018,7 @@ def _tell_scores(result: Scored, judged: Judged | None, most: int) -> list[Secti
         Section("check", "How do I check it?", [Fact(f"ckcv verify {FOLDER}", SCORES_CHECKED)]),
         Section("next", "What do I do next?", [advice]),
         _tell_performance_of_scores(result, judged),
-        tell_data(result, scored.count_repeats(result).rows, most),
+        tell_data(result, results.count_repeats(result).rows, most),
         Section("method", "Method", method),
         Section("cost", "Time spent", tell_cost(result)),
         Section("study", "Options", flatten(study.to_json())),
@@ -1025,12 +1028,12 @@ def _tell_scores(result: Scored, judged: Judged | None, most: int) -> list[Secti
 def _tell_score(result: Scored, score: Score) -> Section:
     """Return the figures of a score; where one of many settings is chosen, best mean first."""
     task, choose, entries = result.task, result.study.choose, list(result.entries)
-    better, listed = "larger" if score.greater else "smaller", scored.lists_settings(result)
+    better, listed = "larger" if score.greater else "smaller", results.lists_settings(result)
     of_class = f"of {task.classes[1]!r}; " if score.name in OF_SECOND and task.n_classes == 2 else ""
     title, rows = f"{score.name} ({of_class}{better} is better)", list[tuple[str, ...]]()
     ranks = dict(zip(entries, (row.places[score.name].rank for row in result.settings), strict=False))
     if choose and len(entries) > MAX_LISTED_SETTINGS:
-        entries = [entry for entry, _ in scored.rank_entries(result, score)]
+        entries = [entry for entry, _ in results.rank_entries(result, score)]
     for entry in entries:
         found = result.figures(entry, score)
         low, high = result.interval(entry, score) if result.study.interval else (nan, nan)
@@ -1049,12 +1052,12 @@ def _tell_score(result: Scored, score: Score) -> Section:
     heads = drop_empty(("learner", "rank", "mean", "sd", "se", "pooled", interval, "lacking"), rows)
     tables = [FactTable(title, *heads, level=FIRST, most=MAX_LISTED_SETTINGS if choose else None)]
     if result.computed.n_splits <= FEW_SPLITS:
-        names = scored.list_short_names(result)
+        names = results.list_short_names(result)
         splits = "line", f"splits 0 to {result.computed.n_splits - 1}"
         values = [map(format_score, result.of_splits(entry, score).tolist()) for entry in result.entries]
         lines = [(name, ", ".join(line)) for name, line in zip(names, values, strict=True)]
         tables.append(FactTable("Every split", splits, lines, folded=True))
-        if score.bound and not scored.explain_no_bound(result):
+        if score.bound and not results.explain_no_bound(result):
             bounds = [_format_bounds(result, entry, score) for entry in result.entries]
             lines = [(name, ", ".join(line)) for name, line in zip(names, bounds, strict=True)]
             note = BOUNDS_ARE.format("at least" if score.greater else "at most")
@@ -1069,7 +1072,7 @@ def _format_bounds(result: Scored, entry: Entry, score: Score) -> list[str]:
 
 def _tell_tests(result: Scored, score: Score) -> Iterator[Fact]:
     for entry in result.entries:
-        if (test := scored.judge_by_permutations(result, entry, score)) is not None:
+        if (test := results.judge_by_permutations(result, entry, score)) is not None:
             counted = f"; {test.undefined:,} without a mean count as if they were" if test.undefined else ""
             good = f"{test.as_good:,} of {test.n:,} permutations of the target are as good or better"
             known = "no p, since there is no mean" if test.p != test.p else f"p {test.p:.4g}: {good}{counted}"
@@ -1080,7 +1083,7 @@ def _tell_tests(result: Scored, score: Score) -> Iterator[Fact]:
             side = "at least" if score.greater else "at most"
             said = f"{side} {bound} on new rows, with probability {100 * (1 - SCORE_DELTA):g} %"
             yield Fact(entry.name, said, FIRST)
-    for entry, best, compared in scored.compare_entries(result, score):
+    for entry, best, compared in results.compare_entries(result, score):
         p = f"p {compared.p:.3f}" if not compared.p < 0.0005 else "p < 0.001"
         difference, low, high = (format_score(value, "+") for value in compared[:3])
         said = f"{difference}, 95 % interval {low} to {high}, {p}"
@@ -1132,7 +1135,7 @@ def _tell_estimate(result: Scored, entry: Entry, splits: str) -> Iterator[Fact]:
 
 def _list_doubts(result: Scored) -> Iterator[str]:
     """Yield what may make scores too good and bounds untrue, or not what they seem."""
-    task, names, repeats = result.task, {score.name for score in result.scores}, scored.count_repeats(result)
+    task, names, repeats = result.task, {score.name for score in result.scores}, results.count_repeats(result)
     if repeats.rows:
         yield (
             f"{describe_equal_rows(repeats.rows, task.n, task.units.independent)}: if they have the same "
@@ -1159,7 +1162,7 @@ def _list_doubts(result: Scored) -> Iterator[str]:
             "A score that is not defined on a split, such as AUC where all rows scored are of one class, has "
             "no mean; one that is infinite on a split counts as not defined there."
         )
-    explained, least = names & EXPLAINED, int(scored.find_shown(result)[1].min())
+    explained, least = names & EXPLAINED, int(results.find_shown(result)[1].min())
     if explained and result.computed.n_splits > 1 and least < FEW_SCORED_ROWS:
         between = task.units.word("", " (and so also explains what differs between groups)")
         yield (
@@ -1172,10 +1175,10 @@ def _list_doubts(result: Scored) -> Iterator[str]:
 def _tell_subject_of_scores(result: Scored) -> Iterator[Fact]:
     scores, resampling = result.scores, result.study.resampling
     bound = BOUND_IS if result.computed.n_splits == 1 else ""
-    if reason := scored.explain_no_bound(result):
+    if reason := results.explain_no_bound(result):
         bound = f"No bound is proven for any model on new rows: {reason}."
-    fitted = f"fitted on all {result.task.n:,} rows: " if scored.find_kept(result) is not None else ""
-    kept = fitted + scored.describe_kept(result) if result.study.choose else ""
+    fitted = f"fitted on all {result.task.n:,} rows: " if results.find_kept(result) is not None else ""
+    kept = fitted + results.describe_kept(result) if result.study.choose else ""
     yield Fact("", describe_subject(result))
     grouped = result.task.split_by.column and not result.task.units.independent
     apart = " It fits on no row of a group that it scores." if grouped else ""
@@ -1193,7 +1196,7 @@ def _tell_subject_of_scores(result: Scored) -> Iterator[Fact]:
     yield from (Fact("scaling", f"{text}.", FIRST) for text in result.problem.scaling)
     yield Fact("model", kept, FIRST)
     yield Fact("bound", bound if any(score.bound for score in scores) else "", FIRST)
-    compared = any(scored.compare_entries(result, score) for score in scores)
+    compared = any(results.compare_entries(result, score) for score in scores)
     yield Fact("test", TEST_IS if compared else "", FIRST)
 
 

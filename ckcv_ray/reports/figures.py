@@ -47,10 +47,12 @@ from ckcv_ray.runs.judged import (
     trace_roc,
 )
 from ckcv_ray.runs.progress import is_notebook
-from ckcv_ray.runs.result import Certified, Result, explain_no_probabilities
-from ckcv_ray.runs.scored import (
+from ckcv_ray.runs.result import (
+    Certified,
+    Result,
     Scored,
     SettingScores,
+    explain_no_probabilities,
     find_shown,
     is_numeric,
     list_differing,

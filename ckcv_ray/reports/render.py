@@ -36,8 +36,7 @@ from ckcv_ray.reports.facts import (
 from ckcv_ray.reports.figures import draw_folds, draw_landscape, draw_performance, draw_scores
 from ckcv_ray.runs.finished import load, replay
 from ckcv_ray.runs.judged import NOT_CLAIMED, SEE, Judged, judge_rows
-from ckcv_ray.runs.result import Certified, Result, format_setting
-from ckcv_ray.runs.scored import Scored, find_kept
+from ckcv_ray.runs.result import Certified, Result, Scored, find_kept, format_setting
 from ckcv_ray.storage.files import read_table
 from ckcv_ray.storage.folder import MANIFEST, RunFolder
 from ckcv_ray.storage.pages import check_page, write_report

@@ -38,8 +38,16 @@ from ckcv_ray.records.judged import (
     tabulate_held_out,
 )
 from ckcv_ray.records.record import Failure, Outcome
-from ckcv_ray.runs.result import Certified, Result, format_setting, write_values
-from ckcv_ray.runs.scored import Scored, add_row_values, find_kept, summarize_scores
+from ckcv_ray.runs.result import (
+    Certified,
+    Result,
+    Scored,
+    add_row_values,
+    find_kept,
+    format_setting,
+    summarize_scores,
+    write_values,
+)
 from ckcv_ray.storage import models
 from ckcv_ray.storage.execution import Before, MeasuredRates, Tested
 from ckcv_ray.storage.files import LOCK, guard_reading, make_table, read_json, read_table, to_json

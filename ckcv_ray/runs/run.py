@@ -48,8 +48,7 @@ from ckcv_ray.learners.sklearn.spec import HERE, list_foreign
 from ckcv_ray.records.record import Outcome
 from ckcv_ray.runs.finished import finish, is_finished, measure, read_result, reopen
 from ckcv_ray.runs.progress import watch_run
-from ckcv_ray.runs.result import Certified, Result
-from ckcv_ray.runs.scored import Scored, rank_entries
+from ckcv_ray.runs.result import Certified, Result, Scored, rank_entries
 from ckcv_ray.storage.execution import Before, EarlierRun
 from ckcv_ray.storage.files import find_next_to, locate, read_footer
 from ckcv_ray.storage.folder import DATA, MANIFEST, FolderPath, RunFolder

@@ -27,8 +27,8 @@ from ckcv_ray import Execution, read_task
 from ckcv_ray.core.process import one_thread
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.engine.backend import SERIAL, Session, session
+from ckcv_ray.runs.result import Scored
 from ckcv_ray.runs.run import Work, run_work
-from ckcv_ray.runs.scored import Scored
 from ckcv_ray.study.problem import OUTER, Problem
 from ckcv_ray.study.study import Procedure
 from ckcv_ray.tables.task import Task

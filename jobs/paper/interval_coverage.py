@@ -32,8 +32,8 @@ from ckcv_ray import Execution, Procedure, Scored, Task
 from ckcv_ray.core.intervals import BBC
 from ckcv_ray.core.process import one_thread
 from ckcv_ray.errors import Limits
+from ckcv_ray.runs.result import rank_entries
 from ckcv_ray.runs.run import assess
-from ckcv_ray.runs.scored import rank_entries
 from jobs.frame import AsJson
 from jobs.paper.bound_coverage import chosen
 from jobs.paper.sources import GENERATED, SOURCES, Fresh, Setting

@@ -29,7 +29,7 @@ from ckcv_ray.core.resampling.folds import (
     register_resampling,
 )
 from ckcv_ray.extend import Bootstrap, Bootstrap632, OptimismBootstrap, SingleSplit, Subsampling
-from ckcv_ray.runs.scored import explain_no_bound
+from ckcv_ray.runs.result import explain_no_bound
 
 PLAIN = (
     *("holdout:0.3", "kfold:3", "kfold:4:last", "repeated_kfold:3x2", "drawn_folds:3", "time:2", "time:2:1"),

@@ -26,7 +26,7 @@ from ckcv_ray.core.selection import select_settings
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.sklearn.paths import fit_model
 from ckcv_ray.runs.finished import load_scores
-from ckcv_ray.runs.scored import compare_entries, explain_no_bound
+from ckcv_ray.runs.result import compare_entries, explain_no_bound
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.study.problem import INNER, Problem
 from ckcv_ray.tables.task import Task

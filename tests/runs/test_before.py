@@ -19,8 +19,8 @@ from ckcv_ray.engine.worker import LostError
 from ckcv_ray.errors import RunError
 from ckcv_ray.reports.render import report
 from ckcv_ray.runs import run as running
+from ckcv_ray.runs.result import Scored, rank_entries
 from ckcv_ray.runs.run import assess, never, run_job, run_work
-from ckcv_ray.runs.scored import Scored, rank_entries
 from ckcv_ray.study.problem import Problem
 
 SERIAL = Execution("serial")

@@ -30,7 +30,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from ckcv_ray import evaluate, load_scores, verify
 from ckcv_ray.errors import InputError, StoreError
 from ckcv_ray.reports.render import make_page
-from ckcv_ray.runs.scored import compare_entries, judge_by_permutations, rank_entries
+from ckcv_ray.runs.result import compare_entries, judge_by_permutations, rank_entries
 from ckcv_ray.study.problem import OUTER
 
 X, Y = (part[::6] for part in load_breast_cancer(return_X_y=True))

@@ -20,7 +20,7 @@ from ckcv_ray.core.selection import choose_setting
 from ckcv_ray.errors import StoreError
 from ckcv_ray.records.judged import HELD_OUT
 from ckcv_ray.reports.figures import draw_scores, make_grid
-from ckcv_ray.runs.scored import find_kept, list_short_names
+from ckcv_ray.runs.result import find_kept, list_short_names
 from ckcv_ray.storage.folder import SETTINGS, RunFolder
 from ckcv_ray.storage.models import FULL, make_model_table
 
