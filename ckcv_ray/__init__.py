@@ -23,10 +23,10 @@ _NAMES = {  # by module; repeated below for type checkers, and tests/test_public
     "learners.svm.learner": "GaussianSVM",
     "reports.render": "report",
     "runs.finished": "load_run load_scores",
+    "runs.later": "WatchedRun watch",
     "runs.result": "Certified Result Scored",
     "runs.run": "Job assess evaluate run run_many",
     "runs.verify": "Verification verify",
-    "runs.watch": "WatchedRun watch",
     "study.parts": "Budget Holdout Paper Race",
     "study.study": "Execution Procedure Study",
 }
@@ -52,6 +52,8 @@ if TYPE_CHECKING:
     from ckcv_ray.reports.render import report as report
     from ckcv_ray.runs.finished import load_run as load_run
     from ckcv_ray.runs.finished import load_scores as load_scores
+    from ckcv_ray.runs.later import WatchedRun as WatchedRun
+    from ckcv_ray.runs.later import watch as watch
     from ckcv_ray.runs.result import Certified as Certified
     from ckcv_ray.runs.result import Result as Result
     from ckcv_ray.runs.result import Scored as Scored
@@ -62,8 +64,6 @@ if TYPE_CHECKING:
     from ckcv_ray.runs.run import run_many as run_many
     from ckcv_ray.runs.verify import Verification as Verification
     from ckcv_ray.runs.verify import verify as verify
-    from ckcv_ray.runs.watch import WatchedRun as WatchedRun
-    from ckcv_ray.runs.watch import watch as watch
     from ckcv_ray.study.parts import Budget as Budget
     from ckcv_ray.study.parts import Holdout as Holdout
     from ckcv_ray.study.parts import Paper as Paper

@@ -34,10 +34,10 @@ from ckcv_ray.errors import (
     pluralize,
 )
 from ckcv_ray.runs.finished import load, replay
+from ckcv_ray.runs.later import find_alarm
 from ckcv_ray.runs.result import Certified, Scored, find_quoted, find_verdict, rank_entries
 from ckcv_ray.runs.verify import SECONDS
 from ckcv_ray.runs.verify import verify as verify_folder
-from ckcv_ray.runs.watch import find_alarm
 from ckcv_ray.storage.files import STUDY, find_run_folders
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.study.study import Execution

@@ -20,9 +20,9 @@ from ckcv_ray.cli.options import (
 from ckcv_ray.cli.output import NOT_YET_PROVEN, PROVEN_WORSE, say, show
 from ckcv_ray.core.quantities import parse_subgroups
 from ckcv_ray.errors import InputError
-from ckcv_ray.runs.compare import OPEN, WORSE, Question
-from ckcv_ray.runs.compare import compare as compare_runs
-from ckcv_ray.runs.watch import watch as watch_run
+from ckcv_ray.runs.later import OPEN, WORSE, Question
+from ckcv_ray.runs.later import compare as compare_runs
+from ckcv_ray.runs.later import watch as watch_run
 from ckcv_ray.tables.predictions import PredictionColumns
 from ckcv_ray.tables.read import Reading
 

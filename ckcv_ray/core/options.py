@@ -114,7 +114,7 @@ def thin_values(values: tuple[T, ...], most: int) -> tuple[T, ...]:
 
 
 SHOWN = {
-    "alarm": "runs.watch.find_alarm",
+    "alarm": "runs.later.find_alarm",
     "calibration": "runs.judged.calibrate",
     "card": "reports.render.make_card",
     "cautions": "reports.facts.list_cautions",

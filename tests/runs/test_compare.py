@@ -17,7 +17,7 @@ from finished import KINDS, SCORED, Finished
 
 from ckcv_ray import InputError, StoreError, Study, Task, load_run, verify
 from ckcv_ray.core.bounds.paired import BETTING, COUNTS, SIGN
-from ckcv_ray.runs.compare import BETTER, NOT_WORSE, OPEN, WORSE, Question, compare
+from ckcv_ray.runs.later import BETTER, NOT_WORSE, OPEN, WORSE, Question, compare
 from ckcv_ray.storage.files import LocalFiles
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.storage.pieces import USES, Use, read_uses

@@ -28,8 +28,8 @@ from ckcv_ray.core.schedule import Stage
 from ckcv_ray.errors import ONE
 from ckcv_ray.learners.ensemble import predict_numbers
 from ckcv_ray.learners.simple import Ridge
+from ckcv_ray.runs.later import watch
 from ckcv_ray.runs.run import Job, run_job
-from ckcv_ray.runs.watch import watch
 from ckcv_ray.study.problem import OUTER, Problem
 from ckcv_ray.tables.roles import Roles
 from ckcv_ray.tables.task import Task, make_test_rows

@@ -16,9 +16,7 @@ from pyarrow import csv
 
 from ckcv_ray import InputError, Job, StoreError, Study, Task, load_run, verify, watch
 from ckcv_ray.core.bounds.betting import limit_at_all_times, make_prior
-from ckcv_ray.runs.result import find_error_claim, find_verdict
-from ckcv_ray.runs.run import run_job
-from ckcv_ray.runs.watch import (
+from ckcv_ray.runs.later import (
     ALARM,
     HOLDS,
     UNCERTIFIED,
@@ -28,6 +26,8 @@ from ckcv_ray.runs.watch import (
     judge_losses,
     list_watched,
 )
+from ckcv_ray.runs.result import find_error_claim, find_verdict
+from ckcv_ray.runs.run import run_job
 from ckcv_ray.storage import pieces
 from ckcv_ray.storage.pieces import STREAM
 

@@ -22,9 +22,8 @@ from pyarrow import feather, parquet
 
 from ckcv_ray import CKCVClassifier, Execution, Job, Study, load_run, verify
 from ckcv_ray.errors import InputError, write_option
-from ckcv_ray.runs.compare import compare
+from ckcv_ray.runs.later import compare, watch
 from ckcv_ray.runs.run import run_job
-from ckcv_ray.runs.watch import watch
 from ckcv_ray.tables.columns import (
     FIRST_DAY,
     NOTHING_ASKED,
