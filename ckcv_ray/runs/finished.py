@@ -48,11 +48,11 @@ from ckcv_ray.runs.result import (
     summarize_scores,
     write_values,
 )
-from ckcv_ray.storage import models
 from ckcv_ray.storage.execution import Before, MeasuredRates, Tested
 from ckcv_ray.storage.files import LOCK, guard_reading, make_table, read_json, read_table, to_json
 from ckcv_ray.storage.folder import (
     CERTIFICATE,
+    FULL,
     SCORES,
     SETTINGS,
     SPLITS,
@@ -60,11 +60,14 @@ from ckcv_ray.storage.folder import (
     FolderPath,
     RunFolder,
     hash_results,
+    make_model_table,
     make_results,
     make_splits,
+    read_full,
+    read_models,
+    read_pickles,
 )
 from ckcv_ray.storage.log import Log
-from ckcv_ray.storage.models import FULL, make_model_table
 from ckcv_ray.study.problem import OUTER, Problem
 from ckcv_ray.study.study import Procedure, Study
 from ckcv_ray.tables.task import TestRows
@@ -402,7 +405,7 @@ def load_run(out: FolderPath, allow_pickle: bool = False) -> Certified:
     if not allow_pickle:
         return result
     folder = RunFolder(out)
-    opened = models.read_pickles(folder.files, result.problem, result.ensemble, folder.manifest())
+    opened = read_pickles(folder.files, result.problem, result.ensemble, folder.manifest())
     return replace(result, models=replace(result.models, best=opened))
 
 
@@ -451,7 +454,7 @@ def read_result(folder: RunFolder, problem: Problem) -> Result:
     files, execution = folder.files, folder.execution() | {"folder": str(folder)}
     if not problem.scores:
         table, winner = folder.candidates(problem)
-        fitted, content = models.read_models(files, problem, winner.k), read_json(files, CERTIFICATE)
+        fitted, content = read_models(files, problem, winner.k), read_json(files, CERTIFICATE)
         with guard_reading(files, CERTIFICATE):
             certificate = Certificate.from_json(content)
             check_certificate(certificate, problem, table, fitted)
@@ -463,4 +466,4 @@ def read_result(folder: RunFolder, problem: Problem) -> Result:
             result = add_row_values(result, held_out)
     if find_kept(result) is None:
         return result
-    return replace(result, models=Models(full=models.read_full(files, problem, result.setting)))
+    return replace(result, models=Models(full=read_full(files, problem, result.setting)))

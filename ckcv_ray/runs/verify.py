@@ -53,10 +53,19 @@ from ckcv_ray.records.record import KEY
 from ckcv_ray.runs.finished import make_scores, measure, predict_held_out, replay, tabulate_judged
 from ckcv_ray.runs.result import Scored, add_row_values, find_kept
 from ckcv_ray.runs.run import Work, run_work
-from ckcv_ray.storage import models
 from ckcv_ray.storage.execution import find_changes, read_environment
 from ckcv_ray.storage.files import MAX_FILE_BYTES, STUDY, read_json, read_table, to_json
-from ckcv_ray.storage.folder import CERTIFICATE, DATA, EXECUTION, MANIFEST, RunFolder, make_results
+from ckcv_ray.storage.folder import (
+    CERTIFICATE,
+    DATA,
+    ENSEMBLE,
+    EXECUTION,
+    MANIFEST,
+    RunFolder,
+    make_results,
+    read_full,
+    read_models,
+)
 from ckcv_ray.storage.log import LOG, name_part
 from ckcv_ray.storage.pages import REPORT, report_intact
 from ckcv_ray.storage.pieces import STREAM, read_stream
@@ -70,7 +79,7 @@ BEST, REFIT, FULL, REFERENCES = Models.__annotations__  # the names of the ensem
 Named: TypeAlias = tuple[str, Ensemble | None]
 MORE = "other values differ"
 MAX_SHOWN = 240  # characters of a value, or of a reason
-NOT_DERIVED = (STUDY, DATA, EXECUTION, LOG, models.ENSEMBLE)  # nor are models, which are compared separately
+NOT_DERIVED = (STUDY, DATA, EXECUTION, LOG, ENSEMBLE)  # nor are models, which are compared separately
 
 Test: TypeAlias = pa.Table | TestRows | None
 
@@ -278,7 +287,7 @@ class _Remake:
     def compare_run(self, test: Test) -> None:
         """Compare the files of a study with a certification, and its models with new fits."""
         problem, result, (_, winner) = self.problem, self.result, self.folder.candidates(self.problem)
-        fitted = models.read_models(self.folder.files, problem, winner.k)
+        fitted = read_models(self.folder.files, problem, winner.k)
         leader, table = self.queue.selection.winner, self.queue.candidates()
         if leader is None or problem.candidate(leader) != winner:
             result.differences.append("the log gives another winner than the certificate's")
@@ -348,7 +357,7 @@ class _Remake:
             return
         scores = Scored(problem, self.execution, Models(), self.queue.scores())
         if (kept := find_kept(scores)) is not None:
-            full = models.read_full(self.folder.files, problem, scores.setting)
+            full = read_full(self.folder.files, problem, scores.setting)
             make = partial(fit_on_all_rows, problem, *kept.positions[0].tolist())
             fit = _Refit("model on all rows", (FULL,), lambda: (make(),))
             self.compare_models([(FULL, full)], [fit], (FULL,))
@@ -376,7 +385,7 @@ class _Remake:
         for name, made in files.items():
             with self.result.note_errors():
                 found += _compare_file(self.folder, name, made)
-        there = self.folder.files.list(models.ENSEMBLE)
+        there = self.folder.files.list(ENSEMBLE)
         strays = [name for name in there if name.endswith(".pkl") and name not in files]
         found += [f"{name} is not the pickle of any model in models.parquet" for name in strays]
         self.result.differences += cut_list(found, MORE)

@@ -8,7 +8,11 @@ it locked; on an object store two runs may write to one folder, and what they wr
     data.parquet            the table of the study
     log/                    append-only records (``log``)
     candidates.parquet      one row for each fold size and setting (``records.candidates``)
-    ensemble/               models (``models``)
+    ensemble/models.parquet F*
+    ensemble/refit.parquet  one model on all rows that were not held out
+    ensemble/full.parquet   one model on all rows, if some were held out
+    ensemble/references.parquet  one model of each learner that the winner is compared with
+    ensemble/model-*.pkl    the members of F*, each usable by itself
     judged.parquet          rows that certify, as each claimed rule judges them (``records.judged``)
     certificate.json        winner, bounds, counts, certification, wording, digests
     splits.parquet          of ``ckcv evaluate``: splits that were given, or are kept with predictions
@@ -48,9 +52,11 @@ from ckcv_ray.errors import (
     read_as,
     suggest,
 )
-from ckcv_ray.learners.ensemble import Models, to_pickles
+from ckcv_ray.learners import ensemble as ensembles
+from ckcv_ray.learners.base import Setting
+from ckcv_ray.learners.ensemble import Ensemble, Models
 from ckcv_ray.records import candidates, judged
-from ckcv_ray.storage import log, models
+from ckcv_ray.storage import log
 from ckcv_ray.storage.execution import read_metadata
 from ckcv_ray.storage.files import (
     LOCK,
@@ -88,12 +94,19 @@ DATA, EXECUTION = "data.parquet", "execution.json"
 CANDIDATES = "candidates.parquet"
 CERTIFICATE, MANIFEST = "certificate.json", "manifest.json"
 SCORES, SETTINGS, SUMMARY = "scores.parquet", "settings.parquet", "scores.json"
+ENSEMBLE = "ensemble/"
+MODELS = f"{ENSEMBLE}models.parquet"
+REFIT, FULL = f"{ENSEMBLE}refit.parquet", f"{ENSEMBLE}full.parquet"
+REFERENCES = f"{ENSEMBLE}references.parquet"
+TABLES = (MODELS, REFIT, FULL, REFERENCES)
+NUMBERS_OF_MODEL = 4  # per model, class, and row or column: no learner here has more
+ROOM_BYTES = 1 << 16  # a pickle may exceed what this version writes by this much
 SPLITS = "splits.parquet"
 SPLIT_COLUMNS = pa.schema([("split", pa.int32()), ("train", pa.bool_()), ("row", pa.int64())])
-FOLDERS = (log.LOG, models.ENSEMBLE)
+FOLDERS = (log.LOG, ENSEMBLE)
 STREAM_FILE = re.compile(r"stream(-[0-9]{6})?\.jsonl")
 LATER = re.compile(r"report\.html|uses(-[0-9]{6})?\.json")
-RESULTS = (CANDIDATES, *models.TABLES, judged.JUDGED_ROWS)  # besides the pickles
+RESULTS = (CANDIDATES, *TABLES, judged.JUDGED_ROWS)  # besides the pickles
 OPTIONAL_ROLES = ("group", "weight", "split_by")  # roles of columns that are not learned from
 QUESTION = "question"  # about a column that looks like groups, which itself may not be stored
 LONGEST_QUESTION = 600  # characters: a folder may be a stranger's
@@ -410,8 +423,8 @@ class RunFolder:
             execution: the metadata of the run.
             results: the files of ``make_results`` with the certificate, or those of scores.
         """
-        for name in [*self.files.list(), *self.files.list(models.ENSEMBLE)]:
-            if name not in results and (name in RESULTS or name.startswith(models.ENSEMBLE)):
+        for name in [*self.files.list(), *self.files.list(ENSEMBLE)]:
+            if name not in results and (name in RESULTS or name.startswith(ENSEMBLE)):
                 self.files.delete(name)
         described = to_json(execution)
         known = {name: hashlib.sha256(content).hexdigest() for name, content in results.items()}
@@ -582,10 +595,10 @@ def make_results(
 ) -> dict[str, bytes]:
     """Return the files of candidates, models and judged rows, by name."""
     files = {CANDIDATES: make_table(table, problem.run_id)}
-    every = zip(models.TABLES, (fitted.best, fitted.refit, fitted.full, fitted.references), strict=True)
-    files |= {name: models.make_model_table(problem, one) for name, one in every if one is not None}
-    pickles = to_pickles(fitted.best, problem.learner, problem.task)
-    files |= {f"{models.ENSEMBLE}{name}": content for name, content in pickles.items()}
+    every = zip(TABLES, (fitted.best, fitted.refit, fitted.full, fitted.references), strict=True)
+    files |= {name: make_model_table(problem, one) for name, one in every if one is not None}
+    pickles = ensembles.to_pickles(fitted.best, problem.learner, problem.task)
+    files |= {f"{ENSEMBLE}{name}": content for name, content in pickles.items()}
     if judged_rows is not None:
         names = {"labels": json.dumps(problem.task.classes)}
         files[judged.JUDGED_ROWS] = make_table(judged_rows, problem.run_id, names)
@@ -629,3 +642,82 @@ def read_splits(files: Files, resampling: Splits, run_id: str, n: int) -> Splits
 def hash_results(results: Mapping[str, bytes]) -> dict[str, str]:
     """Return the SHA-256 of the files from ``make_results`` that a certificate names: not of the pickles."""
     return {name: hashlib.sha256(results[name]).hexdigest() for name in RESULTS if name in results}
+
+
+def make_model_table(problem: Problem, ensemble: Ensemble) -> bytes:
+    """Return the file of an ensemble."""
+    task = problem.task
+    names = {"labels": json.dumps(task.classes), "features": json.dumps(task.features)}
+    return make_table(ensembles.to_arrow(ensemble, problem.learner, task), problem.run_id, names)
+
+
+def read_full(files: Files, problem: Problem, setting: Setting) -> Ensemble:
+    """Read the model of a study without a certification that is fitted on all rows.
+
+    Raises:
+        StoreError: the file is damaged, or holds a model at another setting.
+    """
+    full = _read_ensemble(files, FULL, problem.task, problem, 0, 1)
+    with guard_reading(files, FULL):
+        if problem.learner.codec.setting(full.members[0].model) != setting:
+            raise ValueError(f"it is fitted at another setting than the scores give, {dict(setting)}")
+    return full
+
+
+def read_models(files: Files, problem: Problem, k: int) -> Models:
+    """Read F* at k folds, and the other models that the study has.
+
+    Raises:
+        StoreError: a file is damaged, or does not hold a model for each split.
+    """
+    n_splits = problem.find_size(k).n_splits
+    models = Models(_read_ensemble(files, MODELS, problem.task, problem, k, n_splits))
+    if problem.held is not None:
+        refit = _read_ensemble(files, REFIT, problem.task, problem, k, 1)
+        full = _read_ensemble(files, FULL, problem.every_row, problem, k, 1)
+        models = replace(models, refit=refit, full=full)
+    if problem.references and files.exists(REFERENCES):
+        with guard_reading(files, REFERENCES):
+            there = read_footer(files, REFERENCES).num_rows
+            if not 0 < there <= len(problem.references):
+                raise ValueError(f"it has {there} models of {len(problem.references)} learners at most")
+        references = _read_ensemble(files, REFERENCES, problem.task, problem, None, there)
+        models = replace(models, references=references)
+    return models
+
+
+def read_pickles(files: Files, problem: Problem, ensemble: Ensemble, digests: dict[str, str]) -> Ensemble:
+    """Open the pickles of an ensemble, if each has the given digest.
+
+    Raises:
+        StoreError: one is missing, too large, or its SHA-256 differs from that in the manifest.
+    """
+    expected = ensembles.to_pickles(ensemble, problem.learner, problem.task)
+    contents = []
+    for name, similar in expected.items():
+        file = f"{ENSEMBLE}{name}"
+        with guard_reading(files, file):
+            content = files.read(file, len(similar) + ROOM_BYTES)
+        if hashlib.sha256(content).hexdigest() != digests.get(file):
+            raise StoreError(f"{files.path(file)} does not match the manifest: it is not opened")
+        contents.append(content)
+    return ensembles.from_pickles(contents)
+
+
+def _read_ensemble(
+    files: Files, name: str, task: Task, problem: Problem, k: int | None, count: int
+) -> Ensemble:
+    """Read the ensemble in a file, one member for each split, fitted on rows of a task; None for any k."""
+    losses = problem.has_losses
+    schema = ensembles.make_schema(problem.learner, task, losses)
+    widest = max(task.X.shape[1], *(each.width for each in problem.prepared.values()))
+    most = count * (len(schema) + NUMBERS_OF_MODEL * max(2, task.n_classes) * (task.n + widest))
+    rows = read_table(files, name, problem.run_id, schema, count, most)
+    with guard_reading(files, name):
+        ensemble = ensembles.from_arrow(rows, problem.learner, task, losses)
+        splits = [(member.k if k is not None else k, member.split) for member in ensemble.members]
+        if splits != [(k, i) for i in range(count)]:
+            raise ValueError(f"expected a model for each of the {count} splits of k = {k}")
+        if any(len(member.errors) != task.n_classes for member in ensemble.members):
+            raise ValueError(f"expected counts for {task.n_classes} classes")
+    return ensemble

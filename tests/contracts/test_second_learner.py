@@ -20,7 +20,7 @@ import ckcv_ray
 from ckcv_ray import Execution, Result, RunError, StoreError, Study, Task, load_run, verify
 from ckcv_ray.learners.ensemble import Ensemble, to_arrow
 from ckcv_ray.runs.run import Job, run_job
-from ckcv_ray.storage import models
+from ckcv_ray.storage.folder import MODELS
 
 HERE = Path(__file__).parent
 SERIAL = Execution("serial")
@@ -63,10 +63,10 @@ def test_a_model_that_cannot_classify_a_row_is_damaged(out: Path, column: str) -
     first = load_run(out).ensemble.members[0]
     values = getattr(first.model, column)
     model = replace(first.model, **{column: values + 7 if column == "classes" else values[..., :3]})
-    table = parquet.read_table(out / models.MODELS)
+    table = parquet.read_table(out / MODELS)
     rows = to_arrow(Ensemble((replace(first, model=model),)), NearestCentroid(), TASK)
     forged = pa.concat_tables([rows.replace_schema_metadata(table.schema.metadata), table[1:]])
-    parquet.write_table(forged, out / models.MODELS)
+    parquet.write_table(forged, out / MODELS)
     with pytest.raises(StoreError, match=r"models.parquet is damaged"):
         load_run(out)
     assert [sentence for sentence in verify(out).differences if "models.parquet is damaged" in sentence]

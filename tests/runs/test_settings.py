@@ -21,8 +21,7 @@ from ckcv_ray.errors import StoreError
 from ckcv_ray.records.judged import HELD_OUT
 from ckcv_ray.reports.figures import draw_scores, make_grid
 from ckcv_ray.runs.result import find_kept, list_short_names
-from ckcv_ray.storage.folder import SETTINGS, RunFolder
-from ckcv_ray.storage.models import FULL, make_model_table
+from ckcv_ray.storage.folder import FULL, SETTINGS, RunFolder, make_model_table
 
 X, Y = (part[::8] for part in load_breast_cancer(return_X_y=True))
 X = X[:, :5]

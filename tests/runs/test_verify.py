@@ -52,8 +52,17 @@ from ckcv_ray.records.record import Records
 from ckcv_ray.runs.finished import read_result
 from ckcv_ray.runs.run import assess, run_job
 from ckcv_ray.runs.verify import Verification, verify
-from ckcv_ray.storage.folder import SCORES, SETTINGS, SPLITS, SUMMARY, RunFolder, make_results
-from ckcv_ray.storage.models import FULL, make_model_table, read_full
+from ckcv_ray.storage.folder import (
+    FULL,
+    SCORES,
+    SETTINGS,
+    SPLITS,
+    SUMMARY,
+    RunFolder,
+    make_model_table,
+    make_results,
+    read_full,
+)
 from ckcv_ray.tables.read import from_matrix
 
 SAME, DIFFERS, ELSEWHERE = "same", "differs", "elsewhere"

@@ -48,11 +48,11 @@ from ckcv_ray.records.record import Failure, Records
 from ckcv_ray.runs.finished import read_result
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.runs.verify import verify
-from ckcv_ray.storage import execution, folder, models
+from ckcv_ray.storage import execution, folder
 from ckcv_ray.storage import log as module
 from ckcv_ray.storage.execution import VARIABLES, find_changes, read_environment
 from ckcv_ray.storage.files import LocalFiles, read_table
-from ckcv_ray.storage.folder import RunFolder
+from ckcv_ray.storage.folder import RunFolder, read_pickles
 from ckcv_ray.storage.log import Log, name_part
 from ckcv_ray.storage.pages import report_intact, write_report
 from ckcv_ray.study.problem import Problem
@@ -184,8 +184,7 @@ def test_a_finished_run_is_read_once_and_nothing_is_computed(run, monkeypatch):
     """Each file is hashed once; the log is not played back, and what is known of the data not read."""
     before, hashed, tables = snapshot(run), Mock(wraps=RunFolder(run).sha256), Mock(wraps=read_table)
     monkeypatch.setattr(RunFolder, "sha256", lambda self, name: hashed(name))
-    for reader in (folder, models):
-        monkeypatch.setattr(reader, "read_table", tables)
+    monkeypatch.setattr(folder, "read_table", tables)
     monkeypatch.setattr("ckcv_ray.engine.backend.SerialBackend.start", None)
     assert run_in(run).run_id == PROBLEM.run_id
     assert sorted(call.args[0] for call in hashed.mock_calls) == sorted(RunFolder(run).manifest())
@@ -240,15 +239,15 @@ def test_pickles_are_opened_with_the_right_digest_alone(run: Path) -> None:
     files, ensemble = LocalFiles(run), load_run(run).ensemble
     names, X = [f"ensemble/model-{i:05d}.pkl" for i in range(3)], PROBLEM.task.X
     digests = {name: hashlib.sha256((run / name).read_bytes()).hexdigest() for name in names}
-    opened = models.read_pickles(files, PROBLEM, ensemble, digests)
+    opened = read_pickles(files, PROBLEM, ensemble, digests)
     assert np.array_equal(opened.predict(X)[1], ensemble.predict(X)[1])
     for wrong in ({}, digests | {names[1]: digests[names[0]]}):
         with pytest.raises(StoreError, match="does not match the manifest: it is not opened"):
-            models.read_pickles(files, PROBLEM, ensemble, wrong)
+            read_pickles(files, PROBLEM, ensemble, wrong)
     with (run / names[0]).open("ab") as stream:
         stream.truncate(1 << 20)
     with pytest.raises(StoreError, match="is damaged: it is larger than"):
-        models.read_pickles(files, PROBLEM, ensemble, digests)
+        read_pickles(files, PROBLEM, ensemble, digests)
 
 
 LEARNER = GaussianSVM()
