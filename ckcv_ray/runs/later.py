@@ -74,34 +74,13 @@ from ckcv_ray.tables.roles import Units, find_groups, name_groups
 from ckcv_ray.tables.task import Task, compute_salt, hash_columns, join_copies, mix, number_labelled
 
 
-class Counted(NamedTuple):
-    """A use of judged rows, as counted."""
+def _count_use(
+    use: pieces.Use, runs: list[Files], ledger: str | PathLike[str] | None
+) -> tuple[int, bool, tuple[str, ...], tuple[str, ...]]:
+    """Count a use in the runs' folders, or in a separate file, and refuse if others count there meanwhile.
 
-    use: pieces.Use
-    number: int  # of this use among all uses of the same rows, from 1
-    repeated: bool  # whether the same comparison was made before: that counts as the same use
-    places: tuple[str, ...]  # files that record it
-    unwritable: tuple[str, ...]  # folders that cannot be written
-
-    def describe(self) -> list[str]:
-        """Return sentences that say which use it is, and where it is counted."""
-        places = [f"counted in {' and '.join(self.places)}"] if self.places else []
-        if self.unwritable:
-            where = " and ".join(self.unwritable)
-            places.append(f"not counted in {where}, which cannot be written: name a file with --ledger")
-        shares, again = self.use.shares, ", the same comparison as before" if self.repeated else ""
-        shown = f"these rows (SHA-256 {self.use.tables[0][:12]}){again}, {', '.join(places)}"
-        if shares == 1:
-            return [f"the only use of {shown}"]
-        return [
-            f"use {self.number} of {shares} of {shown}",
-            f"all {shares} together are covered if what is compared, and how many rows were added, was not "
-            "chosen by what earlier uses showed of these rows",
-        ]
-
-
-def _count_use(use: pieces.Use, runs: list[Files], ledger: str | PathLike[str] | None) -> Counted:
-    """Count a use in the runs' folders, or in a separate file, and refuse if others count there meanwhile."""
+    Return ``number``, ``repeated``, ``places`` and ``unwritable`` of a ``Comparison``.
+    """
     places = [(files, pieces.USES) for files in runs]
     if ledger is not None:
         places.append(pieces.locate_elsewhere("ledger", ledger, runs, pieces.USES))
@@ -135,7 +114,7 @@ def _count_use(use: pieces.Use, runs: list[Files], ledger: str | PathLike[str] |
     for (files, name), found in counting:
         pieces.append_use(files, use, name, found)
     written = tuple(str(files.path(name)) for (files, name), _ in counting)
-    return Counted(use, number, bool(same), written, tuple(unwritable))
+    return number, bool(same), written, tuple(unwritable)
 
 
 BETTER, NOT_WORSE, WORSE, OPEN = "better", "not worse", "worse", "not yet proven"
@@ -192,9 +171,13 @@ class Comparison:
     units: int  # rows, or groups
     verdict: paired.Judgement  # what is proven
     expected: int | None  # about how many units should prove what is asked; None if no number is expected to
-    counted: Counted  # this use of the rows
     left_out: int  # rows not counted, because a run has learned from their features
     cautions: tuple[str, ...]  # what may void the proof, and which rows were left out
+    use: pieces.Use  # this use of the rows
+    number: int  # of this use among all uses of the same rows, from 1
+    repeated: bool  # whether the same comparison was made before: that counts as the same use
+    places: tuple[str, ...]  # files that record it
+    unwritable: tuple[str, ...]  # folders that cannot be written
 
     @property
     def answer(self) -> str:
@@ -222,6 +205,17 @@ class Comparison:
             limits = f"{floor_percent(low)} and {ceil_percent(high)}"
             interval = f"; the difference of the errors is between {limits} of the rows"
         mean = "" if self.question.group is None else f", mean over {pluralize(self.units, 'group')}"
+        places = [f"counted in {' and '.join(self.places)}"] if self.places else []
+        if self.unwritable:
+            where = " and ".join(self.unwritable)
+            places.append(f"not counted in {where}, which cannot be written: name a file with --ledger")
+        shares, again = self.use.shares, ", the same comparison as before" if self.repeated else ""
+        shown = f"these rows (SHA-256 {self.use.tables[0][:12]}){again}, {', '.join(places)}"
+        counted = [
+            f"use {self.number} of {shares} of {shown}",
+            f"all {shares} together are covered if what is compared, and how many rows were added, was not "
+            "chosen by what earlier uses showed of these rows",
+        ]
         return [
             *(
                 f"{side.name}: error {format_percent(error)}{mean} ({int(side.wrong.sum()):,} of {rows:,} "
@@ -231,7 +225,7 @@ class Comparison:
             f"of {pluralize(rows, 'row')}, {only_other:,} are misclassified by {self.reference.name} alone, "
             f"and {only_run:,} by {self.run.name} alone{interval}",
             self.state(),
-            *self.counted.describe(),
+            *([f"the only use of {shown}"] if shares == 1 else counted),
             *self.cautions,
         ]
 
@@ -259,7 +253,7 @@ class Comparison:
 
     def to_json(self) -> dict[str, object]:
         """Return the comparison as JSON values; what is not known is null."""
-        counted, (only_other, only_run) = self.counted, self.counts
+        only_other, only_run = self.counts
         sides = {"run": self.run, "other": self.reference}
         return {
             "answer": self.answer,
@@ -282,12 +276,12 @@ class Comparison:
             "delta_of_each_statement": self.question.shared_delta / 2,
             f"expected_{self.unit}s": self.expected,
             "use": {
-                "tables": list(counted.use.tables),
-                "number": counted.number,
-                "repeated": counted.repeated,
-                "shares": counted.use.shares,
-                "counted_in": list(counted.places),
-                "not_counted_in": list(counted.unwritable),
+                "tables": list(self.use.tables),
+                "number": self.number,
+                "repeated": self.repeated,
+                "shares": self.use.shares,
+                "counted_in": list(self.places),
+                "not_counted_in": list(self.unwritable),
             },
             "cautions": list(self.cautions),
         }
@@ -337,18 +331,16 @@ def compare(
         raise InputError("give either the folder of another run, or predictions=COLUMN: one of the two")
     places = [place for place in (folder, reference) if place is not None]
     runs = [(str(RunFolder(place)), load(place)) for place in places]
-    _check_runs(runs, question)
-    judged = _read_judged(runs, declare_cells(join_copies(columns), thousands=thousands))
+    judged = _read_judged(runs, question, columns, thousands)
     groups = find_groups(question.group, judged.columns.column_names)
-    (_, first), *_ = runs
     sides = _classify(runs, predictions, judged)
     known, (run, against), cautions = _leave_out_known(judged, sides)
     kept = judged.columns.filter(pa.array(~known))
     for name in groups:
         check_column(name, kept.column_names, " for the groups")
-    units = Units.read(kept, groups)  # a row's loss is 0 or 1, a group's the mean of its rows
-    losses = [average_by_group(side.wrong, units.row_units) for side in (run, against)]
-    draws = Draws(first.study.seed, compute_salt(kept, groups)).at(*JUDGED)
+    of = Units.read(kept, groups).row_units  # a row's loss is 0 or 1, a group's the mean of its rows
+    losses = [average_by_group(side.wrong, of) for side in (run, against)]
+    draws = Draws(runs[0][1].study.seed, compute_salt(kept, groups)).at(*JUDGED)
     differences = (losses[0] - losses[1])[draws.make_generator().permutation(len(losses[0]))]
     answers = [list(map(str, side.predicted)) for side in (run, against)]
     answer = json.dumps([question.no_worse, name_groups(groups), question.delta, answers])
@@ -356,16 +348,11 @@ def compare(
     use = pieces.make_use(*digests, f"{run.name}, {against.name}", question.uses, question.delta)
     asked = differences, question.shared_delta, question.no_worse, question.group is not None
     verdict = paired.judge_differences(*asked)
-    return Comparison(
-        *(question, run, against),
-        errors=(float(losses[0].mean()), float(losses[1].mean())),
-        units=len(differences),
-        verdict=verdict,
-        expected=None if verdict.better or verdict.worse else paired.expect_units(*asked),
-        counted=_count_use(use, [RunFolder(name).files for name, _ in runs], ledger),
-        left_out=int(known.sum()),
-        cautions=tuple(cautions),
-    )
+    expected = None if verdict.better or verdict.worse else paired.expect_units(*asked)
+    errors, units = (float(losses[0].mean()), float(losses[1].mean())), len(differences)
+    counted = _count_use(use, [RunFolder(name).files for name, _ in runs], ledger)
+    said = errors, units, verdict, expected, int(known.sum()), tuple(cautions)
+    return Comparison(question, run, against, *said, use, *counted)
 
 
 class JudgedRows(NamedTuple):
@@ -395,8 +382,13 @@ class JudgedRows(NamedTuple):
         return nothing if discrete else rows, np.concatenate([nothing, *telling])
 
 
-def _check_runs(runs: list[tuple[str, Result]], question: Question) -> None:
-    """Raise InputError unless runs can be compared: both of classes, of one target, and not one run."""
+def _read_judged(
+    runs: list[tuple[str, Result]], question: Question, columns: pa.Table, thousands: str
+) -> JudgedRows:
+    """Return the rows that have a label and can be classified by every run.
+
+    Refuse runs that cannot be compared: both have to be of classes, of one target, and not one run.
+    """
     (place, first), *others = runs
     for folder, result in runs:
         if not result.task.classes:
@@ -413,13 +405,9 @@ def _check_runs(runs: list[tuple[str, Result]], question: Question) -> None:
             )
     if any(os.path.realpath(folder) == os.path.realpath(place) for folder, _ in others):
         raise InputError(f"{place!r} is both runs: there is nothing to compare")
-
-
-def _read_judged(runs: list[tuple[str, Result]], columns: pa.Table) -> JudgedRows:
-    """Return the rows that have a label and can be classified by every run."""
-    task = runs[0][1].task
+    task, columns = first.task, declare_cells(join_copies(columns), thousands=thousands)
     labelled = task.find_labelled(columns)
-    found: list[NewRows] = []
+    found = list[NewRows]()
     for folder, result in runs:
         try:
             found.append(result.task.read(columns))

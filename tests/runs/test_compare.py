@@ -115,7 +115,7 @@ def test_members_are_drawn_by_the_seed_of_the_study_so_that_an_answer_repeats(ru
     first, second = (compare(runs("drawn"), JUDGED, runs("old")) for _ in range(2))
     assert np.array_equal(first.run.predicted, second.run.predicted)
     assert "drawn independently for each row" in first.run.by
-    assert second.counted.repeated
+    assert second.repeated
 
 
 # Cautions
@@ -159,16 +159,16 @@ def test_each_use_is_counted_under_the_digest_of_the_rows(runs: Runs) -> None:
     new, old, other = runs("new"), runs("old"), replace(TEN, no_worse=0.01)
     shuffled = JUDGED.take(np.random.default_rng(0).permutation(240))
     numbers = [
-        compare(new, JUDGED, old, question=TEN).counted,
-        compare(new, shuffled, predictions="physician", question=TEN).counted,
-        compare(new, JUDGED.append_column("nurse", JUDGED["physician"]), old, question=other).counted,
-        compare(new, draw(200, 2), old, question=TEN).counted,
-        compare(new, JUDGED, old, question=TEN).counted,
+        compare(new, JUDGED, old, question=TEN),
+        compare(new, shuffled, predictions="physician", question=TEN),
+        compare(new, JUDGED.append_column("nurse", JUDGED["physician"]), old, question=other),
+        compare(new, draw(200, 2), old, question=TEN),
+        compare(new, JUDGED, old, question=TEN),
     ]
-    assert [counted.number for counted in numbers] == [1, 2, 3, 1, 1]
-    assert [counted.repeated for counted in numbers] == [False] * 4 + [True]
+    assert [found.number for found in numbers] == [1, 2, 3, 1, 1]
+    assert [found.repeated for found in numbers] == [False] * 4 + [True]
     assert len(read_uses(RunFolder(new).files)) == 4
-    assert compare(old, JUDGED, runs("drawn"), question=TEN).counted.number == 3  # that old knows
+    assert compare(old, JUDGED, runs("drawn"), question=TEN).number == 3  # that old knows
 
 
 @pytest.mark.parametrize("share", ["one row", "whole numbers", "relabelled"])
@@ -206,8 +206,8 @@ def test_delta_is_shared_among_uses_and_refused_beyond(runs: Runs) -> None:
     new, shared = runs("new"), Question(uses=2)
     first = compare(new, JUDGED, runs("old"), question=shared)
     assert "with probability at least 98.75 %" in first.state()
-    assert compare(new, JUDGED, runs("scored"), question=shared).counted.number == 2
-    assert compare(new, JUDGED, runs("old"), question=shared).counted.repeated
+    assert compare(new, JUDGED, runs("scored"), question=shared).number == 2
+    assert compare(new, JUDGED, runs("old"), question=shared).repeated
     for question in (shared, Question(), Question(uses=3), Question(uses=2, delta=0.1)):
         with pytest.raises(
             InputError, match=r"^some of .* with a delta of 0\.05 shared among 2 uses, 2 of them counted"
@@ -218,10 +218,10 @@ def test_delta_is_shared_among_uses_and_refused_beyond(runs: Runs) -> None:
 def test_a_ledger_counts_instead_of_the_folders(runs: Runs, tmp_path: Path) -> None:
     ledger = tmp_path / "ledger.json"
     compare(runs("new"), JUDGED, runs("old"), question=TEN)
-    counted = compare(runs("new"), JUDGED, predictions="physician", question=TEN, ledger=ledger).counted
+    counted = compare(runs("new"), JUDGED, predictions="physician", question=TEN, ledger=ledger)
     assert (counted.number, counted.places) == (2, (str(ledger),))
     assert len(read_uses(RunFolder(runs("new")).files)) == 1
-    assert compare(runs("new"), JUDGED, runs("scored"), question=TEN, ledger=ledger).counted.number == 3
+    assert compare(runs("new"), JUDGED, runs("scored"), question=TEN, ledger=ledger).number == 3
     assert not (tmp_path / ".lock").exists()
 
 
@@ -236,13 +236,13 @@ def test_a_folder_that_cannot_be_written_is_compared_and_said(
 
     monkeypatch.setattr(LocalFiles, "check_writable", refuse)
     found = compare(new, JUDGED, old)
-    assert found.counted.places == (str(new / USES),)
+    assert found.places == (str(new / USES),)
     closed.append("new")
     fresh, shared = draw(200, 2), Question(uses=3)
-    assert compare(new, fresh, old).counted.places == ()
+    assert compare(new, fresh, old).places == ()
     with pytest.raises(InputError, match=r"uses=3: uses cannot be counted in .*new or .*old, which cannot"):
         compare(new, fresh, old, question=shared)
-    assert compare(new, fresh, old, question=shared, ledger=tmp_path / "l.json").counted.places
+    assert compare(new, fresh, old, question=shared, ledger=tmp_path / "l.json").places
 
 
 def test_a_run_with_uses_is_as_it_was(runs: Runs) -> None:
