@@ -23,9 +23,8 @@ from ckcv_ray.learners.ensemble import Ensemble
 from ckcv_ray.learners.sklearn.paths import EstimatorLearner
 from ckcv_ray.learners.svm.learner import GaussianSVM
 from ckcv_ray.records.record import Outcome, Records
-from ckcv_ray.runs.progress import watch_run
 from ckcv_ray.runs.result import Certified, find_error_claim
-from ckcv_ray.runs.run import Job, Work, check_job, compute, run_work
+from ckcv_ray.runs.run import Job, Work, check_job, compute, run_work, watch_run
 from ckcv_ray.storage.files import locate
 from ckcv_ray.study.parts import MIN_HELD_OUT, Holdout, Paper
 from ckcv_ray.study.study import Execution, Study

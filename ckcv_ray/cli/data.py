@@ -22,8 +22,8 @@ from ckcv_ray.cli.options import make_argument, make_flag, make_option, with_opt
 from ckcv_ray.cli.output import NOT_YET_PROVEN, PROVEN_WORSE, Signals, say, show
 from ckcv_ray.engine.queue import Progress as RunProgress
 from ckcv_ray.errors import InputError, StoreError, check_choice, name_reason, plain, pluralize
-from ckcv_ray.runs.progress import describe_progress
 from ckcv_ray.runs.result import Result
+from ckcv_ray.runs.run import describe_progress
 from ckcv_ray.storage.execution import find_changes, read_environment
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.study.study import AnyStudy, Procedure

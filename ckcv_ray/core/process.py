@@ -1,5 +1,5 @@
 """Limits of the process: one thread for BLAS and OpenMP, since with more threads sums differ in their last
-bits; and time.
+bits; and time. Also whether it is that of a notebook.
 """
 
 import faulthandler
@@ -46,3 +46,9 @@ def _controller() -> ThreadpoolController:
     import scipy.linalg  # noqa: F401 - compiled code calls its BLAS
 
     return ThreadpoolController()
+
+
+def is_notebook() -> bool:
+    """Return whether this process is the kernel of a notebook, whose front end shows HTML."""
+    find_shell = getattr(sys.modules.get("IPython"), "get_ipython", None)
+    return find_shell is not None and getattr(find_shell(), "kernel", None) is not None

@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike
 
 from ckcv_ray.core.intervals import MISS
 from ckcv_ray.core.measures import Score
+from ckcv_ray.core.process import is_notebook
 from ckcv_ray.errors import (
     NOT_SET,
     Index,
@@ -46,7 +47,6 @@ from ckcv_ray.runs.judged import (
     trace_net_benefit,
     trace_roc,
 )
-from ckcv_ray.runs.progress import is_notebook
 from ckcv_ray.runs.result import (
     Certified,
     Result,

@@ -9,16 +9,22 @@ A first look scores learners on the same random splits of the rows that a run wi
 other, until time is up. It shows scores on the splits that all of them have finished: the scores of an
 ordinary procedure, whose folder, next to that of the run, says which rows were seen. The rows that the run
 holds out are not among them.
+
+In a notebook one line, that of a terminal, shows progress while a run computes, updated in place with the
+time left. IPython is used only where it already runs this process: elsewhere nothing is imported or shown.
 """
 
 import json
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing, nullcontext, suppress
+from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import lru_cache
+from html import escape
+from importlib import import_module
+from math import isfinite
 from threading import Event
 from time import monotonic
 from typing import Any, NamedTuple, cast
@@ -30,7 +36,7 @@ from ckcv_ray.claims.certify import expect_claims
 from ckcv_ray.claims.quantity import Claim, HeldOutPredictions
 from ckcv_ray.core.draws import TRIED
 from ckcv_ray.core.measures import CLIPPED, Outputs, Score
-from ckcv_ray.core.process import one_thread
+from ckcv_ray.core.process import is_notebook, one_thread
 from ckcv_ray.core.resampling.base import Resampling, Splits
 from ckcv_ray.core.resampling.drawn import Subsampling
 from ckcv_ray.core.schedule import Stage, Unit
@@ -39,15 +45,27 @@ from ckcv_ray.engine.evaluate import Inputs, share, warm_up
 from ckcv_ray.engine.evaluate import evaluate as evaluate_units
 from ckcv_ray.engine.forecast import Estimate, estimate
 from ckcv_ray.engine.loop import Stop, work
-from ckcv_ray.engine.queue import Listener
+from ckcv_ray.engine.queue import Listener, Progress
 from ckcv_ray.engine.race import describe_failures
 from ckcv_ray.engine.worker import LostError, compute_apart
-from ckcv_ray.errors import CKCVError, Index, InputError, RunError, StoreError, as_array, expect, plain, quote
+from ckcv_ray.errors import (
+    CKCVError,
+    Index,
+    InputError,
+    RunError,
+    StoreError,
+    as_array,
+    ceil_percent,
+    duration,
+    expect,
+    format_percent,
+    plain,
+    quote,
+)
 from ckcv_ray.learners.ensemble import Models
 from ckcv_ray.learners.sklearn.spec import HERE, list_foreign
 from ckcv_ray.records.record import Outcome
 from ckcv_ray.runs.finished import finish, is_finished, measure, read_result, reopen
-from ckcv_ray.runs.progress import watch_run
 from ckcv_ray.runs.result import Certified, Result, Scored, rank_entries
 from ckcv_ray.storage.execution import Before, EarlierRun
 from ckcv_ray.storage.files import find_next_to, locate, read_footer
@@ -572,3 +590,85 @@ def expect_run(scored: Scored, problem: Problem) -> list[Claim]:
     right, rows = np.split(best.totals[:, scored.problem.columns[BY_CLASS]][:, 1:].sum(axis=0), 2)
     shares = dict(zip(scored.task.classes, 1 - right / np.maximum(rows, 1), strict=True))
     return expect_claims(problem, [shares.get(label, 1.0) for label in problem.task.classes])
+
+
+def describe_progress(progress: Progress, first: Progress, seconds: float) -> str:
+    """Describe one moment of a run: its stage, rate, share dropped, time left, best candidate so far.
+
+    Args:
+        progress: the moment.
+        first: the first report of this run, from which the rate is counted.
+        seconds: wall time since the run began.
+    """
+    rate = (progress.computed - first.computed) / max(seconds, 1e-9)
+    seconds_left = progress.left / progress.workers
+    left = f"{duration(seconds_left)} left" if seconds_left >= 1 else "less than 1 s left"
+    parts = [
+        progress.stage,
+        f"{progress.computed:,} evaluations{f', {rate:,.0f}/s' if rate >= 1 else ''}",
+        f"{format_percent(progress.dropped / progress.planned)} dropped",
+        left if isfinite(seconds_left) else "time left unknown",
+    ]
+    if progress.failed:
+        parts.append(f"{progress.failed:,} failed")
+    if progress.best:
+        candidate, l_ms = progress.best
+        parts.append(f"best L_MS {ceil_percent(l_ms)} at {candidate}")
+    return " | ".join(parts)
+
+
+FIRST_SECONDS = 1.0  # a run that ends sooner shows nothing
+UPDATE_SECONDS = 0.5
+
+
+@contextmanager
+def watch_run(listen: Listener | None) -> Iterator[Listener | None]:
+    """Yield the listener of a run: the one given, or in a notebook one that shows a line."""
+    if listen is not None or not is_notebook():
+        yield listen
+        return
+    line = NotebookLine()
+    try:
+        yield line
+    except BaseException:
+        line.end("stopped")
+        raise
+    line.end("finished")
+
+
+class NotebookLine:
+    """Progress of a run in the output of a cell, called with each progress report."""
+
+    def __init__(self) -> None:
+        self.started = monotonic()
+        self.due = self.started + FIRST_SECONDS
+        self.first: Progress | None = None
+        self.last: Progress | None = None
+        self.handle: Any = None
+
+    def __call__(self, progress: Progress) -> None:
+        """Show one progress report, unless the one before was shown a moment ago."""
+        self.first, self.last = self.first or progress, progress
+        now = monotonic()
+        if now >= self.due:
+            self.due = now + UPDATE_SECONDS
+            self._show(progress, describe_progress(progress, self.first, now - self.started))
+
+    def end(self, how: str) -> None:
+        """Say how the run ended, and after how long; nothing if it showed nothing."""
+        if self.handle is not None and self.last is not None:
+            seconds = duration(monotonic() - self.started)
+            self._show(self.last, f"{how} after {seconds}: {self.last.computed:,} evaluations")
+
+    def _show(self, progress: Progress, text: str) -> None:
+        done = progress.computed + progress.dropped + progress.failed
+        bar = (
+            f'<div style="max-width:44em"><progress aria-label="progress of the run" style="width:100%" '
+            f'value="{done}" max="{progress.planned}"></progress><div>{escape(text)}</div></div>'
+        )
+        content = {"text/plain": text, "text/html": bar}
+        if self.handle is None:
+            display = import_module("IPython.display").display  # already loaded: this is its kernel
+            self.handle = display(content, raw=True, display_id=True)
+        else:
+            self.handle.update(content, raw=True)

@@ -25,9 +25,9 @@ from ckcv_ray.claims.predictive import (
 from ckcv_ray.claims.quantity import HeldOutPredictions, read_quantity
 from ckcv_ray.claims.recalls import find_cut_off
 from ckcv_ray.claims.rules import CutOff, orient_scores
+from ckcv_ray.cli.report import write_model
 from ckcv_ray.core.bounds.binomial import bound_both_sides, clopper_pearson, find_fewest_rows
 from ckcv_ray.errors import ceil_percent
-from ckcv_ray.runs.export import export
 from ckcv_ray.runs.result import find_error_claim, mark_rows
 from ckcv_ray.study.problem import Problem
 
@@ -221,7 +221,7 @@ def test_the_rules_own_cut_off_is_not_what_is_claimed_nor_can_the_chosen_one_be_
     assert flagged.startswith("column flag by the model fitted on the learning rows with cut-off")
     assert mark_rows(plain, APART.X, REFIT, predicted)[0] == {}
     with pytest.raises(InputError, match="a cut-off of the model's scores, which the file would lack"):
-        export(required, tmp_path / "model.skops")
+        write_model(required, tmp_path / "model.skops")
     # Its own rows chose it: what was measured of them is not binomial
     assert [str(claim.quantity) for claim, *_ in required.intervals] == ["specificity"]
 

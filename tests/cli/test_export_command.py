@@ -10,8 +10,7 @@ from finished import Finished
 from sklearn.dummy import DummyClassifier
 
 from ckcv_ray import RunError, load_run
-from ckcv_ray.runs import export as exporting
-from ckcv_ray.runs.export import convert_model
+from ckcv_ray.cli import report
 from ckcv_ray.runs.finished import load
 
 STUDY = ("--target", "outcome", "--k", "3", "--n-splits", "3")
@@ -57,14 +56,15 @@ def test_without_scaling_and_with_decision_values_an_svm_is_the_same_function(
     result = load_run("held")
     (member,) = result.models.refit.members
     X, model = result.task.X, member.model
-    np.testing.assert_allclose(convert_model(model).decision_function(X), model.predict(X).score, atol=1e-12)
+    exported = report.convert_model(model).decision_function(X)
+    np.testing.assert_allclose(exported, model.predict(X).score, atol=1e-12)
 
 
 def test_a_file_that_predicts_otherwise_is_not_written(
     finished: Finished, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wrong = DummyClassifier(strategy="constant", constant=2).fit(np.zeros((1, 2)), [2])
-    monkeypatch.setattr(exporting, "convert_model", lambda model: wrong)
+    monkeypatch.setattr(report, "convert_model", lambda model: wrong)
     with pytest.raises(RunError, match=r"not written: the file agrees with the model on only 0.00 %"):
-        exporting.export(load(finished("held")), tmp_path / "x")
+        report.write_model(load(finished("held")), tmp_path / "x")
     assert not (tmp_path / "x").exists()

@@ -9,9 +9,10 @@ import pytest
 from conftest import blobs
 
 from ckcv_ray import CKCVClassifier, Execution, evaluate
+from ckcv_ray.core.process import is_notebook
 from ckcv_ray.engine.queue import Progress
-from ckcv_ray.runs import progress
-from ckcv_ray.runs.progress import NotebookLine, describe_progress, is_notebook, watch_run
+from ckcv_ray.runs import run as progress
+from ckcv_ray.runs.run import NotebookLine, describe_progress, watch_run
 from ckcv_ray.study.problem import Candidate
 
 ROWS = blobs(60, shift=2.0)
