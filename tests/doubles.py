@@ -13,7 +13,7 @@ from ckcv_ray.engine.evaluate import Inputs, evaluate, make_failures
 from ckcv_ray.engine.loop import Backend
 from ckcv_ray.engine.queue import Batch
 from ckcv_ray.engine.ray_backend import halves, replacements
-from ckcv_ray.engine.recorder import Decision, Recorder
+from ckcv_ray.engine.recorder import Recorder
 from ckcv_ray.learners.svm.learner import GaussianSVM
 from ckcv_ray.learners.svm.trainer import SVMTrainer
 from ckcv_ray.records.record import Failure, Outcome, record_type
@@ -71,7 +71,7 @@ class Mortal:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.now, name)
 
-    def decision(self) -> Decision | None:
+    def decision(self) -> Any:
         if self.before_decision is not None:
             self.before_decision()
             self.die()

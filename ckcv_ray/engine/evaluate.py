@@ -42,6 +42,7 @@ WARM_ROWS = 24
 MAX_LOST = 2  # times that a path may end this machine's worker before it has failed
 ALONE_SECONDS = 5.0  # for single paths after a loss, before asking whether to go on
 KIBIBYTE = 1 if sys.platform == "darwin" else 1024  # the unit of ru_maxrss
+Prepared = tuple[Block, Index, Measure]  # a split: its block, the rows to score, and what scores them
 
 
 class Inputs(NamedTuple):
@@ -65,14 +66,6 @@ class Evaluated(NamedTuple):
     failure: Failure | None = None
     solving: float = 0.0
     held_out: tuple[HeldOut, ...] = ()
-
-
-class PreparedSplit(NamedTuple):
-    """One prepared split: the learner's block, the rows to score, and the measure that scores them."""
-
-    block: Block
-    score: Index
-    measure: Measure
 
 
 def share(problem: Problem) -> Inputs:
@@ -170,20 +163,18 @@ def make_failures(units: Iterable[Unit], inputs: Inputs, reason: str) -> Outcome
     """Return the outcome of units of which every path failed, as when they are lost with their worker."""
     if inputs.fit_timeout is not None:
         reason += f"\n(a fit may take {inputs.fit_timeout:g} seconds: fit_timeout)"
-    failures = tuple(
-        _failure(unit, path, unit.first(length), length, reason)
-        for unit in units
-        for path, length in unit.paths
-    )
-    return Outcome(np.empty(0, record_type(inputs.problem)), failures, ())
+    paths = ((unit, path, length) for unit in units for path, length in unit.paths)
+    failures = (_fail(unit, path, unit.first(length), length, reason) for unit, path, length in paths)
+    return Outcome(np.empty(0, record_type(inputs.problem)), tuple(failures), ())
 
 
 def _paths(unit: Unit, inputs: Inputs) -> Iterator[tuple[Evaluated, float]]:
     """Yield the result of each path of a unit, and its seconds.
 
-    After an error, the result is that of the longest prefix of the path that can be computed.
+    After an error, the result is that of the longest prefix of the path that can be computed, and the rest is
+    a failure. So whether an evaluation fails depends on its key, not on how long a path was requested.
     """
-    prepared: PreparedSplit | None = None
+    prepared: Prepared | None = None
     for path, length in unit.paths:
         start = perf_counter()
         with end_forks():
@@ -193,56 +184,46 @@ def _paths(unit: Unit, inputs: Inputs) -> Iterator[tuple[Evaluated, float]]:
                         prepared = _prepare(unit, inputs)
                 result = _path(unit, inputs, prepared, path, length)
             except (Exception, SystemExit):  # other paths continue; the failure holds the traceback
-                result = _longest_prefix(unit, inputs, prepared, path, length, traceback.format_exc())
+                reason, end = traceback.format_exc(), unit.first(length)
+                result = Evaluated(unit, path, end)
+                if prepared is not None and unit.stage is not Stage.REFIT:
+                    for shorter in range(length - 1, 0, -1):
+                        with suppress(Exception, SystemExit):  # the first error is told, that at full length
+                            result, end = _path(unit, inputs, prepared, path, shorter), shorter
+                            break
+                result = result._replace(failure=_fail(unit, path, end, length, reason))
         yield result, perf_counter() - start
 
 
-def _prepare(unit: Unit, inputs: Inputs) -> PreparedSplit:
+def _prepare(unit: Unit, inputs: Inputs) -> Prepared:
     problem, shared, size, split = inputs.problem, inputs.shared, unit.size, unit.split
     if problem.scores and problem.procedure.permutations and size == PERMUTED:
         permutation, split = divmod(split, problem.sizes[OUTER].n_splits)
         problem, size = problem.permute(permutation), OUTER
         shared = problem.learner.trainer.share(problem.task)
     train, score = problem.rows(unit.stage, size, split)
-    block = problem.learner.trainer.prepare(shared, train, score)
-    return PreparedSplit(block, score, problem.make_measure(score))
+    return problem.learner.trainer.prepare(shared, train, score), score, problem.make_measure(score)
 
 
-def _longest_prefix(
-    unit: Unit, inputs: Inputs, prepared: PreparedSplit | None, path: int, length: int, reason: str
-) -> Evaluated:
-    """Evaluate the longest prefix of a path that does not raise; the rest becomes a failure.
-
-    So whether an evaluation fails depends on its key, not on how long a path was requested.
-    """
-    if prepared is not None and unit.stage is not Stage.REFIT:
-        for shorter in range(length - 1, 0, -1):
-            with suppress(Exception, SystemExit):  # the failure keeps the first error, that at full length
-                result = _path(unit, inputs, prepared, path, shorter)
-                return result._replace(failure=_failure(unit, path, shorter, length, reason))
-    first = unit.first(length)
-    return Evaluated(unit, path, first, failure=_failure(unit, path, first, length, reason))
-
-
-def _path(unit: Unit, inputs: Inputs, prepared: PreparedSplit, path: int, length: int) -> Evaluated:
-    problem, task = inputs.problem, inputs.problem.task
+def _path(unit: Unit, inputs: Inputs, prepared: Prepared, path: int, length: int) -> Evaluated:
+    problem, task, (block, score, measure) = inputs.problem, inputs.problem.task, prepared
     with limit_fits(inputs.fit_timeout, length):
         start = perf_counter()
-        fits = prepared.block.fit(path, length)
+        fits = block.fit(path, length)
         solving = perf_counter() - start
         if unit.stage is Stage.SELECT:
-            totals = problem.compute_totals(fits, prepared.measure, length)
+            totals = problem.compute_totals(fits, measure, length)
             return Evaluated(unit, path, 0, totals, fits.n_iter, fits.status, solving=solving)
         first = unit.first(length)
         if problem.scores:
             learner = list(problem.learners.values())[int(problem.learner_of_paths[path])]
             needs = frozenset({task.target.output} | {Output.PROBABILITY} & learner.outputs)
-            outputs = fits.model(first).predict_outputs(task.X[prepared.score], needs)
+            outputs = fits.model(first).predict_outputs(task.X[score], needs)
             held = HeldOut(path, first, unit.split, outputs._replace(rank=None))
             return Evaluated(unit, path, first, solving=solving, held_out=(held,))
-        y, n_classes, kept = task.y[prepared.score], task.n_classes, tuple[Member, ...]()
+        y, n_classes, kept = task.y[score], task.n_classes, tuple[Member, ...]()
         models = [fits.model(step) for step in range(first, length)]
-        judged = [judge(model, task.X[prepared.score], y, prepared.measure, n_classes) for model in models]
+        judged = [judge(model, task.X[score], y, measure, n_classes) for model in models]
         if unit.stage is Stage.REFIT:  # of the last step alone
             k, rows = problem.sizes[unit.size].k, count_classes(y, n_classes)
             kept = (Member(k, unit.split, models[0], judged[0], rows),)
@@ -250,7 +231,7 @@ def _path(unit: Unit, inputs: Inputs, prepared: PreparedSplit, path: int, length
         return Evaluated(unit, path, first, totals, fits.n_iter[first:], status, kept, solving=solving)
 
 
-def _failure(unit: Unit, path: int, first: int, stop: int, reason: str) -> Failure:
+def _fail(unit: Unit, path: int, first: int, stop: int, reason: str) -> Failure:
     return Failure(unit.stage is not Stage.SELECT, unit.size, unit.split, path, first, stop, reason)
 
 

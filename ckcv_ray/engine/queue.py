@@ -139,17 +139,12 @@ class Supply(ABC):
     """A source of units, and the receiver of their outcomes: a queue, or the recorder of one."""
 
     @abstractmethod
-    def plan(self, workers: int, least: float = 0.0) -> Batch:
-        """Return the next batch; empty if none is available now, or none is left.
+    def exchange(
+        self, outcomes: Iterable[Outcome], most: int, workers: int, least: float = 0.0
+    ) -> list[Batch]:
+        """Add outcomes, and return the next batches, at most ``most``; see ``Queue.plan``.
 
-        Args:
-            workers: number of batches evaluated at once.
-            least: seconds below which dispatching a batch costs more than it is worth.
-        """
-
-    @abstractmethod
-    def add(self, outcome: Outcome) -> object:
-        """Add the outcome of a batch.
+        One call for all, since a call of a recorder that is an actor costs more than what it does.
 
         Raises:
             RunError: a record differs from the one held under its key: the computation was not deterministic.
@@ -158,18 +153,6 @@ class Supply(ABC):
     @abstractmethod
     def progress(self) -> Progress:
         """Return the progress of the work."""
-
-    def exchange(
-        self, outcomes: Iterable[Outcome], most: int, workers: int, least: float = 0.0
-    ) -> list[Batch]:
-        """Add outcomes, and return the next batches, at most ``most``; see ``plan``.
-
-        One call for all, since a call of a recorder that is an actor costs more than what it does.
-        """
-        for outcome in outcomes:
-            self.add(outcome)
-        planned = (self.plan(workers, least) for _ in range(most))
-        return list(takewhile(attrgetter("units"), planned))
 
 
 class Queue(Supply):
@@ -196,6 +179,15 @@ class Queue(Supply):
 
     def follow(self, outcome: Outcome, lost: Sequence[Failure]) -> None:
         """Follow up on an outcome that is in the ledger; ``lost`` is what failed and has no record."""
+
+    def exchange(
+        self, outcomes: Iterable[Outcome], most: int, workers: int, least: float = 0.0
+    ) -> list[Batch]:
+        """Add outcomes, and return the next batches, at most ``most``; see ``plan``."""
+        for outcome in outcomes:
+            self.add(outcome)
+        planned = (self.plan(workers, least) for _ in range(most))
+        return list(takewhile(attrgetter("units"), planned))
 
     def add(self, outcome: Outcome) -> Records:
         """Add the outcome of a batch, in any order and any number of times; return its new records."""
@@ -226,10 +218,14 @@ class Queue(Supply):
         self._end = self.rates.cost + (self._waiting[0][1] if self._waiting else 0.0)
 
     def plan(self, workers: int, least: float = 0.0) -> Batch:
-        """Return the next batch of the known units, in their order.
+        """Return the next batch of the known units; empty if none is available now, or none is left.
 
         While it is unknown how long a fit takes, each worker gets its share of all units, and gives
         back what it has not begun after the least seconds of a batch.
+
+        Args:
+            workers: number of batches evaluated at once.
+            least: seconds below which dispatching a batch costs more than it is worth.
         """
         self.workers = workers
         units = (self._waiting.popleft()[0] for _ in range(len(self._waiting)))

@@ -36,14 +36,6 @@ COSTS = ("seconds", "fits", "worker_seconds", "solver_seconds")
 RunQueue = TypeVar("RunQueue", bound=RaceQueue | FullQueue)
 
 
-class Decision(NamedTuple):
-    """Result of the selection, returned in one call since the recorder may die before the next call."""
-
-    winner: Leader | None  # position of the winner; None if no candidate could be completed
-    leaders: list[Leader]  # the winner and the leader of each reported fold size, without duplicates
-    reason: str  # description of the first failure, in case there is no winner
-
-
 class Conclusion(NamedTuple):
     """What the records amount to, returned in one call."""
 
@@ -105,9 +97,13 @@ class Recorder(Supply, Generic[RunQueue]):
             self.folder.begin(self.problem)
         self._opened = True
 
-    def plan(self, workers: int, least: float = 0.0) -> Batch:
-        """Return the next batch of units; see ``RaceQueue`` and ``FullQueue``."""
-        return self.queue.plan(workers, least)
+    def exchange(
+        self, outcomes: Iterable[Outcome], most: int, workers: int, least: float = 0.0
+    ) -> list[Batch]:
+        """Add outcomes, and return the next batches, at most ``most``; see ``Queue.plan``."""
+        for outcome in outcomes:
+            self.add(outcome)
+        return self.queue.exchange((), most, workers, least)
 
     def add(self, outcome: Outcome) -> None:
         """Add the outcome of a batch; records are written to the log from time to time.
@@ -149,12 +145,15 @@ class Recorder(Supply, Generic[RunQueue]):
         """Return the progress of the run, including the time spent in earlier sessions."""
         return self.queue.progress()._replace(spent=self._before["worker_seconds"] + self._working)
 
-    def decision(self: "Recorder[RaceQueue]") -> Decision | None:
-        """Return the selection; None if work is left, since a recorder died with unsaved records."""
+    def decision(self: "Recorder[RaceQueue]") -> tuple[list[Leader], str] | None:
+        """Return the leaders, the winner first, and a description of the first failure.
+
+        None if work is left, since a recorder died with unsaved records; so both are returned in one call.
+        There is no leader if no candidate could be completed.
+        """
         if not self.queue.complete():
             return None
-        reason = describe_failures(self.queue.failures(), self.problem)
-        return Decision(self.queue.selection.winner, self.queue.leaders(), reason)
+        return self.queue.leaders(), describe_failures(self.queue.failures(), self.problem)
 
     def conclude(
         self: "Recorder[RaceQueue]", refitted: Sequence[Leader], failed: Sequence[Leader]

@@ -22,7 +22,7 @@ from multiprocessing.connection import Connection
 from subprocess import Popen, TimeoutExpired
 from threading import Lock
 from time import monotonic
-from typing import Any, TypeVar, cast
+from typing import TypeVar, cast
 
 from ckcv_ray.errors import CKCVError, InputError, RunError
 from ckcv_ray.learners.base import Learner, end_forks
@@ -62,6 +62,8 @@ class Worker:
             LostError: the worker ended, or did not answer in time.
             CKCVError: what the function raised; for any other error, a RunError with its traceback.
         """
+        import cloudpickle
+
         with self._lock:
             if self._child is None:
                 self._connection, other = Pipe()
@@ -79,8 +81,22 @@ class Worker:
             child = self._child
             try:
                 new, self._shared = () if shared is self._shared else (shared,), shared
-                return cast(Returned, self._ask(child, (function, arguments, new), seconds))
-            except EOFError:
+                try:
+                    content = cloudpickle.dumps((function, arguments, new))
+                except Exception as error:  # pickle may raise anything
+                    raise InputError(f"{UNSENT}: {error}") from None
+                until = monotonic() + seconds
+                self._connection.send_bytes(content)
+                while not self._connection.poll(LOOK_SECONDS):
+                    if child.poll() is not None:  # what it started may still hold its end of the pipe
+                        raise EOFError
+                    if monotonic() > until:
+                        _kill(child)
+                answer = _unpickle(self._connection.recv_bytes())
+                if isinstance(answer, CKCVError):
+                    raise answer
+                return cast(Returned, answer)
+            except (EOFError, OSError):
                 raise LostError(f"it ended its process: {self._end(child)}") from None
             except CKCVError:
                 self._shared = None
@@ -95,29 +111,6 @@ class Worker:
         with self._lock:
             if self._child is not None:
                 self._end(self._child)
-
-    def _ask(self, child: Popen[bytes], message: object, seconds: float) -> Any:
-        """Send a message and return the answer; EOFError if there is none."""
-        import cloudpickle
-
-        try:
-            content = cloudpickle.dumps(message)
-        except Exception as error:  # pickle may raise anything
-            raise InputError(f"{UNSENT}: {error}") from None
-        until = monotonic() + seconds
-        try:
-            self._connection.send_bytes(content)
-            while not self._connection.poll(LOOK_SECONDS):
-                if child.poll() is not None:  # a process that it started may still hold its end of the pipe
-                    raise EOFError
-                if monotonic() > until:
-                    _kill(child)
-            answer = _unpickle(self._connection.recv_bytes())
-        except OSError:
-            raise EOFError from None
-        if isinstance(answer, CKCVError):
-            raise answer
-        return answer
 
     def _end(self, child: Popen[bytes]) -> str:
         """End the process; return how it ended."""

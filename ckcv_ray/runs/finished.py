@@ -237,9 +237,10 @@ def _refit_leaders(
     while True:
         decision = recorder.decision()
         if decision is not None:
-            if decision.winner is None:
-                raise RunError(f"no candidate could be completed: {decision.reason}")
-            lost, ensembles = decision.leaders, dict[Leader, Ensemble]()
+            lost, reason = decision
+            if not lost:
+                raise RunError(f"no candidate could be completed: {reason}")
+            winner, ensembles = lost[0], dict[Leader, Ensemble]()
             for _ in range(2):  # lost ones once more, before rows are judged
                 if lost:
                     sizes = ((leader, problem.sizes[leader.size].n_splits) for leader in lost)
@@ -249,12 +250,12 @@ def _refit_leaders(
                     work(backend, queue, listen, stop)
                     ensembles |= dict(_join_members(problem, lost, queue.outcomes))
                     lost = [leader for leader in lost if leader not in ensembles]
-            if decision.winner not in ensembles:
+            if winner not in ensembles:
                 failures = [failure for outcome in queue.outcomes for failure in outcome.failures]
                 reason = describe_failures(failures, problem)
                 raise RunError(f"the winner could not be refitted on every split: {reason}")
             if (concluded := recorder.conclude(list(ensembles), lost)) is not None:
-                return decision.winner, ensembles, concluded
+                return winner, ensembles, concluded
         if not work(backend, recorder, listen, stop) and decision is None:
             raise RunError("the study is undecided, but nothing is left to compute: please report this")
 

@@ -35,7 +35,7 @@ def breaking(monkeypatch: pytest.MonkeyPatch, broken: Callable[[Unit], bool]) ->
     """Make some units raise."""
     real = evaluate._prepare
 
-    def prepare(unit: Unit, inputs: evaluate.Inputs) -> evaluate.PreparedSplit:
+    def prepare(unit: Unit, inputs: evaluate.Inputs) -> evaluate.Prepared:
         if broken(unit):
             raise MemoryError("no room")
         return real(unit, inputs)

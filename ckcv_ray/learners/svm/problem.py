@@ -41,21 +41,15 @@ _kept = threading.local()
 Kind = TypeVar("Kind", bound=np.generic)
 
 
-def align(shape: tuple[int, ...], dtype: type[Kind]) -> NDArray[Kind]:
-    """Return zeros that start on a cache line: a vector load across two lines takes twice as long."""
-    size = math.prod(shape) * np.dtype(dtype).itemsize
-    memory = np.zeros(size + CACHE_LINE, np.uint8)
-    start = -memory.ctypes.data % CACHE_LINE
-    array: NDArray[Kind] = memory[start : start + size].view(dtype).reshape(shape)
-    return array
-
-
 def scratch(name: str, shape: tuple[int, ...], dtype: type[Kind]) -> NDArray[Kind]:
     """Return the calling thread's array of that name, uninitialised; it invalidates the previous one."""
     kept, size = vars(_kept), math.prod(shape)
     memory: NDArray[Kind] | None = kept.get(name)
     if memory is None or memory.size < size:
-        memory = kept[name] = align((size,), dtype)
+        n_bytes = size * np.dtype(dtype).itemsize
+        fresh = np.zeros(n_bytes + CACHE_LINE, np.uint8)
+        start = -fresh.ctypes.data % CACHE_LINE  # a vector load across two lines takes twice as long
+        memory = kept[name] = fresh[start : start + n_bytes].view(dtype)
     return memory[:size].reshape(shape)
 
 
