@@ -299,11 +299,6 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
 
     @property
     def _fitted(self) -> Certified:
-        """The result.
-
-        Raises:
-            NotFittedError: ``fit`` was not called.
-        """
         check_is_fitted(self)
         return self.result_
 
@@ -326,9 +321,8 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
         rows = make_rows(self._validate(X, reset=False), result.task)
         if self._rule == "vote":
             labels, _ = result.ensemble.predict(rows)
-            shares = np.column_stack(
-                [np.mean(labels == number, axis=0) for number in range(len(self.classes_))]
-            )
+            numbers = range(len(self.classes_))
+            shares = np.column_stack([np.mean(labels == number, axis=0) for number in numbers])
             return np.asarray(shares @ (-1.0, 1.0)) if needed == Output.RANK else shares
         assert result.models.refit is not None
         found: Outputs = result.models.refit.members[0].model.predict_outputs(rows, frozenset({needed}))

@@ -18,7 +18,7 @@ import json
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, closing, nullcontext, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -621,23 +621,13 @@ FIRST_SECONDS = 1.0  # a run that ends sooner shows nothing
 UPDATE_SECONDS = 0.5
 
 
-@contextmanager
-def watch_run(listen: Listener | None) -> Iterator[Listener | None]:
-    """Yield the listener of a run: the one given, or in a notebook one that shows a line."""
-    if listen is not None or not is_notebook():
-        yield listen
-        return
-    line = NotebookLine()
-    try:
-        yield line
-    except BaseException:
-        line.end("stopped")
-        raise
-    line.end("finished")
+def watch_run(listen: Listener | None) -> AbstractContextManager[Listener | None]:
+    """Return a context of a run with its listener: the one given, or in a notebook one that shows a line."""
+    return nullcontext(listen) if listen is not None or not is_notebook() else NotebookLine()
 
 
 class NotebookLine:
-    """Progress of a run in the output of a cell, called with each progress report."""
+    """Progress of a run in the output of a cell, called with each progress report; the context is the run."""
 
     def __init__(self) -> None:
         self.started = monotonic()
@@ -645,6 +635,9 @@ class NotebookLine:
         self.first: Progress | None = None
         self.last: Progress | None = None
         self.handle: Any = None
+
+    def __enter__(self) -> "NotebookLine":
+        return self
 
     def __call__(self, progress: Progress) -> None:
         """Show one progress report, unless the one before was shown a moment ago."""
@@ -654,10 +647,9 @@ class NotebookLine:
             self.due = now + UPDATE_SECONDS
             self._show(progress, describe_progress(progress, self.first, now - self.started))
 
-    def end(self, how: str) -> None:
-        """Say how the run ended, and after how long; nothing if it showed nothing."""
-        if self.handle is not None and self.last is not None:
-            seconds = duration(monotonic() - self.started)
+    def __exit__(self, error: type[BaseException] | None, *about: object) -> None:
+        if self.handle is not None and self.last is not None:  # else it showed nothing
+            how, seconds = "stopped" if error else "finished", duration(monotonic() - self.started)
             self._show(self.last, f"{how} after {seconds}: {self.last.computed:,} evaluations")
 
     def _show(self, progress: Progress, text: str) -> None:

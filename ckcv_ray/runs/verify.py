@@ -19,7 +19,7 @@ from os import PathLike
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import monotonic
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -77,6 +77,8 @@ from ckcv_ray.tables.task import Task, TestRows, make_test_rows
 SECONDS = 3600.0  # that a verification may take: somebody else's folder may ask for any fits
 BEST, REFIT, FULL, REFERENCES = Models.__annotations__  # the names of the ensembles
 Named: TypeAlias = tuple[str, Ensemble | None]
+# a phrase that names models, their ensembles' names, and what fits these ensembles; of F*, some members
+_Refit: TypeAlias = tuple[str, tuple[str, ...], Callable[[], tuple[Ensemble | None, ...]]]
 MORE = "other values differ"
 MAX_SHOWN = 240  # characters of a value, or of a reason
 NOT_DERIVED = (STUDY, DATA, EXECUTION, LOG, ENSEMBLE)  # nor are models, which are compared separately
@@ -177,7 +179,7 @@ def verify(
     with result.note_errors(*passed):
         _check_files(folder, result)
         problem = folder.problem()
-        result.differences.extend(_check_salt(problem.all_rows, table, result))
+        _check_salt(problem.all_rows, table, result)
         foreign = list_foreign(problem.asked.learner.by_label.values())
         result.trusted.extend(f"{name}, whose code fits and reads models (--trust)" for name in foreign)
         remake = _Remake(folder, problem, result, seconds, began, say)
@@ -225,7 +227,7 @@ def _check_files(folder: RunFolder, result: Verification) -> None:
         result.trusted.append(f"that {STREAM} has all rows that arrived, with their true labels")
 
 
-def _check_salt(task: Task, table: str | PathLike[str] | None, result: Verification) -> Iterator[str]:
+def _check_salt(task: Task, table: str | PathLike[str] | None, result: Verification) -> None:
     if table is None:
         result.trusted.append("the salt, a digest of the table that the run read (--table recomputes it)")
         return
@@ -234,16 +236,10 @@ def _check_salt(task: Task, table: str | PathLike[str] | None, result: Verificat
     if task.make_salt(read(str(table), reading, result.trusted.append).learn) == task.salt:
         result.recomputed.append(f"the salt, from {named}")
         return
-    yield (
+    result.differences.append(
         f"data.parquet: the salt is not that of {named}, so that its draws are not those of this table: "
         "a cell or a name differs, or rows are more or fewer"
     )
-
-
-class _Refit(NamedTuple):
-    name: str  # a phrase that names the models
-    kinds: tuple[str, ...]  # the names of their ensembles in ``Models``
-    make: Callable[[], tuple[Ensemble | None, ...]]  # fits these ensembles; of F*, some members
 
 
 @dataclass(frozen=True)
@@ -359,7 +355,7 @@ class _Remake:
         if (kept := find_kept(scores)) is not None:
             full = read_full(self.folder.files, problem, scores.setting)
             make = partial(fit_on_all_rows, problem, *kept.positions[0].tolist())
-            fit = _Refit("model on all rows", (FULL,), lambda: (make(),))
+            fit = "model on all rows", (FULL,), lambda: (make(),)
             self.compare_models([(FULL, full)], [fit], (FULL,))
             scores = replace(scores, models=Models(full=full))
 
@@ -380,7 +376,6 @@ class _Remake:
         result.recomputed.append(f"{', '.join(files)}, from the log, the table and the models")
 
     def compare_files(self, files: Mapping[str, bytes]) -> None:
-        """Compare files that were recomputed with those in the folder."""
         found = list[str]()
         for name, made in files.items():
             with self.result.note_errors():
@@ -400,19 +395,17 @@ class _Remake:
         problem, result, changed = self.problem, self.result, dict[tuple[str, int], Member]()
         stored, compared, exact = _number_members(models), 0, 0
         self.announce("to verify", max(len(stored), len(fits)))
-        for fit in fits:
-            if self._is_left_out(fit.name, not set(claimed).isdisjoint(fit.kinds)):
+        for name, kinds, make in fits:
+            if self._is_left_out(name, not set(claimed).isdisjoint(kinds)):
                 continue
-            known = {at: member for at, member in stored.items() if at[0] in fit.kinds}
+            known = {at: member for at, member in stored.items() if at[0] in kinds}
             try:
-                made = _number_members(zip(fit.kinds, fit.make(), strict=True))
+                made = _number_members(zip(kinds, make(), strict=True))
             except RunError as error:
-                says = f"the {fit.name} could not be fitted again here: {_show_last(error)}"
-                result.unverified.append(says)
+                result.unverified.append(f"the {name} could not be fitted again here: {_show_last(error)}")
                 continue
-            if fit.kinds != (BEST,) and made.keys() != known.keys():
-                says = f"there are {len(known)} {fit.name}, and the log gives {len(made)}"
-                result.differences.append(says)
+            if kinds != (BEST,) and made.keys() != known.keys():
+                result.differences.append(f"there are {len(known)} {name}, and the log gives {len(made)}")
                 continue
             for at, member in made.items():
                 compared += 1
@@ -425,7 +418,6 @@ class _Remake:
         return changed
 
     def trust_log(self) -> None:
-        """Note that the log, that is the search, is taken on trust."""
         result, evaluations = self.result, pluralize(self.queue.progress().computed, "evaluation")
         result.trusted.append(f"the error counts in the log: {evaluations} (--rerun computes them again)")
         result.assumed.append(f"the results of {evaluations} (--rerun)")
@@ -491,13 +483,13 @@ class _Remake:
 def _list_fits(problem: Problem, leader: Leader, table: pa.Table) -> Iterator[_Refit]:
     """Yield the fits of the models of a run, those of F* last; ``table`` holds its candidates."""
     if problem.held is not None:
-        yield _Refit("models refit and full", (REFIT, FULL), partial(one_model, problem, leader))
+        yield "models refit and full", (REFIT, FULL), partial(one_model, problem, leader)
     if problem.references:
         make = partial(fit_references, problem, leader, table)
-        yield _Refit("models to compare with", (REFERENCES,), lambda: (make(),))
+        yield "models to compare with", (REFERENCES,), lambda: (make(),)
     inputs = share(problem)
     for unit in refits(leader, problem.sizes[leader.size].n_splits):
-        yield _Refit(_name_model(BEST, unit.split), (BEST,), partial(_fit_member, unit, inputs))
+        yield _name_model(BEST, unit.split), (BEST,), partial(_fit_member, unit, inputs)
 
 
 def _name_model(kind: str, split: int) -> str:
