@@ -334,7 +334,7 @@ def _allow_effort(
 ) -> tuple[Work, forecast.Estimate]:
     """Return the work with the effort that a time limit allows, and what it is expected to take."""
     problem, seconds = work.problem, parse_seconds("budget", budget)
-    everything = expected.expect_everything()
+    everything = expected.expect_selection(problem) + expected.refits
     backend = choose_backend(execution, min(seconds, everything))
     workers = 1 if backend == "serial" else execution.workers or os.cpu_count() or 1
     effort = expected.fit_effort(seconds, workers)

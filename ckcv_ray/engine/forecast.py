@@ -205,6 +205,7 @@ class Estimate:
     rates: Rates  # seconds per unit of an evaluation's relative cost
     outcomes: tuple[Outcome, ...]  # of the trial; the run need not recompute their records
     inputs: Inputs  # inputs of the evaluations
+    refits: float  # seconds of refitting the winner, and of all evaluations on estimate sets if exhaustive
     rounds: RoundSeconds | None = None  # what a search within a budget takes; None for a race
 
     @property
@@ -219,19 +220,13 @@ class Estimate:
         costs = [problem.compute_cost(size.n_train) * size.n_splits for size in problem.sizes]
         return self.rates.seconds_for(problem.settings_per_learner * np.sum(costs, axis=0))
 
-    def expect_everything(self) -> float:
-        """Return the seconds that all evaluations and the refits would take on one worker."""
-        problem = self.inputs.problem
-        return self.expect_selection(problem) + _seconds_of_refits(problem, self.rates)
-
     def expect_rounds(self, effort: int, workers: int) -> float:
         """Return the wall time in seconds that a search within a budget is planned to take with an effort."""
         assert self.rounds is not None
         problem = self.inputs.problem
         ends = effort < problem.n_evaluations
         seconds = self.rounds(effort) if ends else self.expect_selection(problem)
-        seconds += _seconds_of_refits(problem, self.rates)
-        return seconds / (PLANNED_SHARE * workers)
+        return (seconds + self.refits) / (PLANNED_SHARE * workers)
 
     def fit_effort(self, seconds: float, workers: int) -> int:
         """Return the effort of a search that is planned to take this wall time, from 1 to everything."""
@@ -327,9 +322,15 @@ def estimate(problem: Problem, limit: float = 0.0, fit_timeout: float | None = N
     rates.per_cost[lost[rates.per_cost[lost] == np.inf]] = 0.0  # all fits of a learner failed; others go on
     rounds = trial.measure_rounds() if trial else None
     left = rounds(queue.search.effort or 0) if rounds is not None and in_rounds else queue.expect_left()
-    if not problem.scores:
-        left += _seconds_of_refits(problem, rates)
-    return Estimate(left, rates, tuple(tried), inputs, rounds)
+    refits = 0.0
+    if not problem.scores:  # with several learners, the winner is assumed to be the one that takes longest
+        longest = [max(learner.space.lengths) for learner in problem.learners.values()]
+        of_winner = problem.sizes[0].n_splits * np.array(longest) * problem.cost(Stage.REFIT, 0)
+        refits = max(rates.seconds_for(cost) for cost in np.diag(of_winner))
+        if problem.study.search.exhaustive:
+            costs = [size.n_splits * problem.cost(Stage.ESTIMATE, j) for j, size in enumerate(problem.sizes)]
+            refits += rates.seconds_for(problem.settings_per_learner * np.sum(costs, axis=0))
+    return Estimate(left + refits, rates, tuple(tried), inputs, refits, rounds)
 
 
 def plan(
@@ -365,7 +366,14 @@ def plan_problem(problem: Problem, workers: Sequence[int] = WORKERS) -> Plan:
         RunError: every evaluation of the trial failed.
     """
     counts = [integer("workers", count, 1, MOST) for count in sequence("workers", workers, least=1)]
-    tried = thin_problem(problem)
+    tried, study, sizes = problem, problem.study, problem.sizes
+    if problem.n_evaluations > MAX_TRIAL_EVALUATIONS and problem.budget is None:  # a part of its values
+        kept = np.linspace(0, len(sizes) - 1, min(len(sizes), MAX_SIZES)).astype(int)
+        options: dict[str, Any] = {"k": tuple(sizes[j].k for j in kept), "report_k": ()}
+        if isinstance(n_splits := study.options().get("n_splits"), int):
+            options["n_splits"] = min(n_splits, MAX_SPLITS)
+        thinned = study.replace(**options).with_learner(study.learner.thinned(MAX_VALUES))
+        tried = Problem.of(replace(thinned, certification=Paper()), problem.task)
     expected = estimate(tried)
     if not expected.is_known:
         failures = [failure for outcome in expected.outcomes for failure in outcome.failures]
@@ -374,17 +382,17 @@ def plan_problem(problem: Problem, workers: Sequence[int] = WORKERS) -> Plan:
     seconds = sum(outcome.seconds for outcome in expected.outcomes) + expected.seconds
     if problem.budget is None:
         seconds *= every / some
-    stages, effort = 2 if problem.study.search.exhaustive else 1, problem.study.effort
+    stages, effort = 2 if study.search.exhaustive else 1, study.effort
     by_effort: dict[int, float] = {}
     if effort is not None and (rounds := expected.rounds) is not None and effort < problem.n_evaluations:
         for another in (max(problem.least_effort, effort // 4), min(4 * effort, problem.n_evaluations)):
             if another != effort:
                 by_effort[another] = min(seconds + rounds(another) - rounds(effort), every)
-    splits = sum(size.n_splits for size in problem.sizes)
+    splits = sum(size.n_splits for size in sizes)
     return Plan(
         evaluations=splits * problem.n_settings,
         splits=splits,
-        sizes=len(problem.sizes),
+        sizes=len(sizes),
         bytes_per_worker=estimate_memory(problem),
         seconds_at_most=max(seconds, every * stages),
         seconds_by_workers={
@@ -397,37 +405,10 @@ def plan_problem(problem: Problem, workers: Sequence[int] = WORKERS) -> Plan:
     )
 
 
-def thin_problem(problem: Problem) -> Problem:
-    """Return the problem if it is small enough for a trial, else one without some of its values."""
-    if problem.n_evaluations <= MAX_TRIAL_EVALUATIONS or problem.budget is not None:
-        return problem
-    study, sizes = problem.study, problem.sizes
-    every = np.linspace(0, len(sizes) - 1, min(len(sizes), MAX_SIZES)).astype(int)
-    options: dict[str, Any] = {"k": tuple(sizes[j].k for j in every), "report_k": ()}
-    if isinstance(n_splits := study.options().get("n_splits"), int):
-        options["n_splits"] = min(n_splits, MAX_SPLITS)
-    thinned = study.replace(**options).with_learner(study.learner.thinned(MAX_VALUES))
-    return Problem.of(replace(thinned, certification=Paper()), problem.task)
-
-
 def estimate_wall_seconds(work: float, workers: int) -> float:
     """Return the wall time on Ray for seconds of work, including its start and the driver's limit."""
     batch = choose_batch_seconds(work, workers, MIN_SECONDS)
     return RAY_SECONDS + max(work / workers, batch, work / batch * OWN_SECONDS)
-
-
-def _seconds_of_refits(problem: Problem, rates: Rates) -> float:
-    """Return the seconds of refitting the winner, and of all evaluations on the estimate sets if exhaustive.
-
-    With several learners, the winner is assumed to be the one that takes longest.
-    """
-    longest = [max(learner.space.lengths) for learner in problem.learners.values()]
-    refits = problem.sizes[0].n_splits * np.array(longest) * problem.cost(Stage.REFIT, 0)
-    seconds = max(rates.seconds_for(cost) for cost in np.diag(refits))
-    if problem.study.search.exhaustive:
-        costs = [size.n_splits * problem.cost(Stage.ESTIMATE, j) for j, size in enumerate(problem.sizes)]
-        seconds += rates.seconds_for(problem.settings_per_learner * np.sum(costs, axis=0))
-    return seconds
 
 
 def _try_units(queue: Queue, inputs: Inputs, deadline: float) -> Iterator[Outcome]:

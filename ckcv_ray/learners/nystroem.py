@@ -40,16 +40,7 @@ from ckcv_ray.core.measures import Kind, Measure, Output
 from ckcv_ray.core.options import option
 from ckcv_ray.core.process import one_thread
 from ckcv_ray.errors import Index, InputError, Label, Mask, Rows, Values, integer
-from ckcv_ray.learners.base import (
-    CONVERGED,
-    NOT_CONVERGED,
-    Cells,
-    Codec,
-    FitsOf,
-    Model,
-    Predicted,
-    Trainer,
-)
+from ckcv_ray.learners.base import CONVERGED, NOT_CONVERGED, Cells, Codec, FitsOf, Model, Predicted, Trainer
 from ckcv_ray.learners.steps import CLASS_WEIGHT, EQUALLY, choose_classes, compute_weights
 from ckcv_ray.learners.svm.learner import KernelMachine
 from ckcv_ray.learners.svm.problem import KERNEL, Scaling, fit_scaling, read_scaling

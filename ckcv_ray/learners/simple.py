@@ -27,17 +27,7 @@ from numpy.typing import NDArray
 from ckcv_ray.core.measures import Kind, Output, Outputs
 from ckcv_ray.core.options import option
 from ckcv_ray.errors import Index, Rows, Values, grid
-from ckcv_ray.learners.base import (
-    CONVERGED,
-    Cells,
-    Codec,
-    FitsOf,
-    Learner,
-    Model,
-    Setting,
-    Space,
-    Trainer,
-)
+from ckcv_ray.learners.base import CONVERGED, Cells, Codec, FitsOf, Learner, Model, Setting, Space, Trainer
 from ckcv_ray.learners.ensemble import judge
 from ckcv_ray.tables.task import Task
 

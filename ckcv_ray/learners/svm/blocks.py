@@ -43,14 +43,7 @@ from ckcv_ray.learners.svm.kernels import (
     gather_complement,
     strip_rows,
 )
-from ckcv_ray.learners.svm.path import (
-    MAX_FREE,
-    describe_fit,
-    index_mask,
-    optimise,
-    rescale,
-    workspace,
-)
+from ckcv_ray.learners.svm.path import MAX_FREE, describe_fit, index_mask, optimise, rescale, workspace
 from ckcv_ray.learners.svm.problem import (
     DOUBLES,
     EQUAL,
@@ -174,45 +167,37 @@ def path_on_points(
         return fit_constant(y, len(options.C_values))
     load_code()
     y, n = writable(y), len(y)
-    fits = empty_fits(len(options.C_values), n)
+    fits, (costs, tolerance, max_iter) = empty_fits(len(options.C_values), n), options
     b, F = np.zeros(n), -y
     solved = False
-    for c, C in enumerate(options.C_values):
+    for c, C in enumerate(costs):
         lo, hi = weights.bounds(y, C)
         if not solved:
             rescale(F, y, b, lo, hi, -C * weights.negative, C * weights.positive)
-            fits.n_iter[c] = _solve(X, gamma, (F, b, lo, hi), options, block)
+            done = 0
+            while done < max_iter:
+                rows = _choose_working_set(F, b, lo, hi, tolerance, block)
+                if not len(rows):
+                    break
+                M, space = compute_complement(X[rows], gamma), workspace(len(rows), get_ident())
+                before, inside = b[rows], space.state[:3]
+                inside[:] = 0.0
+                inside[:, : len(rows)] = b[rows], lo[rows], hi[rows]
+                limits = tolerance, max_iter - done, index_mask(len(rows))
+                done += max(1, optimise(M, F[rows], *inside, *limits, space))  # the other rows are fixed
+                b[rows] = inside[0, : len(rows)]
+                moved = np.flatnonzero(b[rows] != before)
+                F -= complement_product(X, X[rows[moved]], gamma, b[rows[moved]] - before[moved])
+            fits.n_iter[c] = done
             b = b if weights == EQUAL else snap_to_bounds(b, y, C, weights)
         fits.b[c] = b
         describe_fit(F, y, b, lo, hi, c, fits)
-        fits.converged[c] = solved or fits.violation[c] < options.tolerance
+        fits.converged[c] = solved or fits.violation[c] < tolerance
         solved = solved or bool(fits.converged[c] and weights.is_unconstrained(b, C))
     return fits
 
 
-def _solve(
-    X: Matrix, gamma: float, state: tuple[Vector, Vector, Vector, Vector], options: Options, block: int
-) -> int:
-    """Move b and F, of a state F, b, lo and hi, to the optimum at one C; return the number of iterations."""
-    (F, b, lo, hi), (_, tolerance, max_iter) = state, options
-    done = 0
-    while done < max_iter:
-        rows = choose_working_set(F, b, lo, hi, tolerance, block)
-        if not len(rows):
-            break
-        M, space = compute_complement(X[rows], gamma), workspace(len(rows), get_ident())
-        before, inside = b[rows], space.state[:3]
-        inside[:] = 0.0
-        inside[:, : len(rows)] = b[rows], lo[rows], hi[rows]
-        limits = tolerance, max_iter - done, index_mask(len(rows))
-        done += max(1, optimise(M, F[rows], *inside, *limits, space))  # the other rows are fixed
-        b[rows] = inside[0, : len(rows)]
-        moved = np.flatnonzero(b[rows] != before)
-        F -= complement_product(X, X[rows[moved]], gamma, b[rows[moved]] - before[moved])
-    return done
-
-
-def choose_working_set(
+def _choose_working_set(
     F: Vector, b: Vector, lo: Vector, hi: Vector, tolerance: float, block: int
 ) -> NDArray[np.intp]:
     """Return the rows of the next working set, ascending; none if the violation is below the tolerance."""

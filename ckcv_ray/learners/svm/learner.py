@@ -63,7 +63,7 @@ class KernelMachine(Learner):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_products(str(self.class_weight), self.C)
+        self._check_products()
 
     @property
     @abstractmethod
@@ -81,7 +81,7 @@ class KernelMachine(Learner):
 
     def canonical(self, task: Task) -> Self:
         """Return the learner with class weights as the task's labels; see ``base.Learner``."""
-        check_products(str(self.class_weight), self.C, task.n_classes)
+        self._check_products(task.n_classes)
         changes: dict[str, Any] = {"class_weight": match_labels(str(self.class_weight), task.classes)}
         return replace(self, **changes)
 
@@ -91,19 +91,18 @@ class KernelMachine(Learner):
         gamma = (1.0 / task.X.shape[1],) if self.gamma == WIDTHS else self.gamma
         return replace(self, C=C, gamma=gamma)
 
-
-def check_products(class_weight: str, C: tuple[float, ...], n_classes: int = 2) -> None:
-    """Raise InputError unless the product of every C and every weight is positive and finite."""
-    if class_weight == EQUALLY:
-        return
-    balanced = class_weight == BALANCED
-    given = [1 / n_classes, float(MOST)] if balanced else [weight for _, weight in parse_pairs(class_weight)]
-    for product, end in ((C[0] * min(given), C[0]), (C[-1] * max(given), C[-1])):
-        if not (math.isfinite(product) and product > 0):
-            raise InputError(
-                f"{NAME}={quote(class_weight)} with C={end!r}: the product of C and a weight must be "
-                "positive and finite: choose less extreme values"
-            )
+    def _check_products(self, n_classes: int = 2) -> None:
+        """Raise InputError unless the product of every C and every weight is positive and finite."""
+        given = str(self.class_weight)
+        if given == EQUALLY:
+            return
+        weights = [1 / n_classes, float(MOST)] if given == BALANCED else [w for _, w in parse_pairs(given)]
+        for C, weight in ((self.C[0], min(weights)), (self.C[-1], max(weights))):
+            if not (math.isfinite(C * weight) and C * weight > 0):
+                raise InputError(
+                    f"{NAME}={quote(given)} with C={C!r}: the product of C and a weight must be "
+                    "positive and finite: choose less extreme values"
+                )
 
 
 @dataclass(frozen=True)
