@@ -86,6 +86,7 @@ SETTING_COLUMNS = pa.schema(
         ("rank", pa.int32()),
     ]
 )
+MAX_EVALUATIONS = 1 << 28  # each takes about 28 bytes of memory
 
 
 class RefitQueue(Queue):
@@ -332,9 +333,6 @@ def tabulate_judged(held: HeldOutPredictions) -> pa.Table | None:
         arrays = [pa.array(columns[field.name]).cast(field.type) for field in schema]
         tables.append(pa.table(arrays, schema=schema))
     return pa.concat_tables(tables).combine_chunks()
-
-
-MAX_EVALUATIONS = 1 << 28  # each takes about 28 bytes of memory
 
 
 def is_finished(problem: Problem, folder: RunFolder) -> bool:

@@ -56,6 +56,12 @@ NOT_CLAIMED = "intervals are for a rule that is claimed: ckcv run"
 TENTHS = np.arange(1, 10) / 10  # where bins may end
 MIN_ROWS = 10  # of a bin
 HEADS = ("probability of", "found", "share", "mean", "interval", "the mean is")
+MAX_JUDGED = 5_000
+N_WORTHS = 101  # of the curves
+BY_PROBABILITY = "rows with at least this probability"
+BY_BEST = "best cut-off for these rows"
+LARGEST_WORTH = 0.9
+BEYOND_SHARE, BEYOND_LAST = 3.0, 1.5  # how far the curves go: times the prevalence, and the last point
 
 
 class JudgedPart(NamedTuple):
@@ -300,9 +306,6 @@ def permute_columns(judged: Judged, n_classes: int, seed: int) -> tuple[Values, 
     return mean.mean(axis=0), mean.std(axis=0, ddof=1), sum(min(most, len(part.y)) for part in parts)
 
 
-MAX_JUDGED = 5_000
-
-
 def judge_rows(result: Certified) -> Judged:
     """Return the rows that the first claim counts, judged by the models that it is about."""
     problem, task, first = result.problem, result.task, result.certificate.first
@@ -351,13 +354,6 @@ def _join(values: list[Values | None]) -> Values | None:
     """Return the outputs of all classifiers, stacked; None if some are missing or not finite."""
     known = [value for value in values if value is not None and np.isfinite(value).all()]
     return np.concatenate(known) if len(known) == len(values) else None
-
-
-N_WORTHS = 101  # of the curves
-BY_PROBABILITY = "rows with at least this probability"
-BY_BEST = "best cut-off for these rows"
-LARGEST_WORTH = 0.9
-BEYOND_SHARE, BEYOND_LAST = 3.0, 1.5  # how far the curves go: times the prevalence, and the last point
 
 
 def trace_net_benefit(result: Result, judged: Judged) -> DecisionCurve | None:

@@ -73,6 +73,20 @@ from ckcv_ray.tables.questions import count_repeated, find_known
 from ckcv_ray.tables.roles import Units, find_groups, name_groups
 from ckcv_ray.tables.task import Task, compute_salt, hash_columns, join_copies, mix, number_labelled
 
+BETTER, NOT_WORSE, WORSE, OPEN = "better", "not worse", "worse", "not yet proven"
+MAX_KNOWN = 0.1  # share of judged rows that may equal rows a run has learned from
+HOLDS, UNKNOWN, ALARM, UNCERTIFIED = "holds", "unknown", "alarm", "not_certified"
+LARGEST_LOG = 700.0  # exp of it is still a float
+CONDITIONS = (
+    "This holds if rows arrive independently of how they are classified, and if their labels do: labels "
+    "that come sooner, or only, for rows that were wrong make the error look larger, and vice versa.",
+    "Each batch, the rows of one call, must be a fair sample of the rows that are classified: its size was "
+    "fixed before its labels were seen, or by a rule that takes rows in order of arrival. The order within a "
+    "batch does not matter.",
+    "The limits are about an error that does not change; the alarm allows for any change below what is "
+    "certified.",
+)
+
 
 def _count_use(
     use: pieces.Use, runs: list[Files], ledger: str | PathLike[str] | None
@@ -115,9 +129,6 @@ def _count_use(
         pieces.append_use(files, use, name, found)
     written = tuple(str(files.path(name)) for (files, name), _ in counting)
     return number, bool(same), written, tuple(unwritable)
-
-
-BETTER, NOT_WORSE, WORSE, OPEN = "better", "not worse", "worse", "not yet proven"
 
 
 @dataclass(frozen=True)
@@ -297,9 +308,6 @@ class Comparison:
         points = 100 * self.question.no_worse
         margin = f"{points:g} percentage point{'' if points == 1 else 's'}"
         return f"{what} {limited} {margin} more often by {self.run.name} than by {self.reference.name}"
-
-
-MAX_KNOWN = 0.1  # share of judged rows that may equal rows a run has learned from
 
 
 def compare(
@@ -523,10 +531,6 @@ def caution_repeats(X: Rows, task: Task) -> Iterator[str]:
         )
 
 
-HOLDS, UNKNOWN, ALARM, UNCERTIFIED = "holds", "unknown", "alarm", "not_certified"
-LARGEST_LOG = 700.0  # exp of it is still a float
-
-
 @dataclass(frozen=True)
 class Watched:
     """A quantity that is watched."""
@@ -638,17 +642,6 @@ def judge_losses(watched: Watched, losses: Values, batches: NDArray[np.intp]) ->
         more = betting.expect_decision(alarm, errors, units, bound, watched.prior, delta)
     evidence = float(alarm.log_evidence.max(initial=0.0))
     return Finding(watched, units, errors, limits, state, evidence, batch, more)
-
-
-CONDITIONS = (
-    "This holds if rows arrive independently of how they are classified, and if their labels do: labels "
-    "that come sooner, or only, for rows that were wrong make the error look larger, and vice versa.",
-    "Each batch, the rows of one call, must be a fair sample of the rows that are classified: its size was "
-    "fixed before its labels were seen, or by a rule that takes rows in order of arrival. The order within a "
-    "batch does not matter.",
-    "The limits are about an error that does not change; the alarm allows for any change below what is "
-    "certified.",
-)
 
 
 @dataclass(frozen=True)

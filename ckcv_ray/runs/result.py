@@ -65,6 +65,13 @@ if TYPE_CHECKING:
     from ckcv_ray.reports.figures import Plots
 
 DRAWING = ("auto", "random")  # rules that draw members
+Marks = dict[str, Values | NDArray[np.bool_]]  # what claims say about single rows, by name
+SCORE_DELTA = 0.05  # of the bounds on the scores of one split
+CHOSEN = {
+    "best": "the best",
+    "one_se": "the simplest within one standard error of the best",
+    "tolerance": "the simplest within {} of the best",
+}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -258,9 +265,6 @@ def tabulate_predictions(y: Classes, label: Classes, n_classes: int) -> NDArray[
     counts = np.zeros((n_classes, n_classes + 1), np.int64)
     np.add.at(counts, (y, np.where(label < 0, n_classes, label)), 1)
     return counts
-
-
-Marks = dict[str, Values | NDArray[np.bool_]]  # what claims say about single rows, by name
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -608,14 +612,6 @@ def find_error_claim(claims: Sequence[Claim], rule: Rule) -> Claim | None:
     drawn = [claim for claim in errors if rule.name == "vote" and claim.classifier == "random"]
     twice = [replace(claim, bound=min(1.0, 2 * claim.risk)) for claim in drawn]
     return next(iter([claim for claim in errors if claim.covers(rule)] + twice), None)
-
-
-SCORE_DELTA = 0.05  # of the bounds on the scores of one split
-CHOSEN = {
-    "best": "the best",
-    "one_se": "the simplest within one standard error of the best",
-    "tolerance": "the simplest within {} of the best",
-}
 
 
 class Figures(NamedTuple):

@@ -87,6 +87,10 @@ BY_CLASS = "balanced_accuracy"  # the score whose sums are the recalls
 MAX_TRIED_VALUES = 3  # of each option of a learner
 FEW_ROWS = 1000  # suggested if nothing was finished
 ColumnHashes = dict[str, Words]
+UNIMPORTABLE = f"no other process can import the learner, whose class is of {HERE}"
+WAITING = 4  # studies queued in the pool for each that may run at once
+FIRST_SECONDS = 1.0  # a run that ends sooner shows nothing
+UPDATE_SECONDS = 0.5
 
 
 def find_before(problem: Problem, folder: str) -> Before:
@@ -177,10 +181,6 @@ def _read_rows(address: str, manifest: str) -> tuple[str, frozenset[str], Column
     judged = every[:0] if problem.scores else every if problem.held is None else problem.held
     hashes = hash_columns(task.columns(), [task.target.name, *task.features])
     return task.target.name, frozenset(task.features), hashes, judged, bool(problem.scores)
-
-
-UNIMPORTABLE = f"no other process can import the learner, whose class is of {HERE}"
-WAITING = 4  # studies queued in the pool for each that may run at once
 
 
 def never() -> bool:
@@ -615,10 +615,6 @@ def describe_progress(progress: Progress, first: Progress, seconds: float) -> st
         candidate, l_ms = progress.best
         parts.append(f"best L_MS {ceil_percent(l_ms)} at {candidate}")
     return " | ".join(parts)
-
-
-FIRST_SECONDS = 1.0  # a run that ends sooner shows nothing
-UPDATE_SECONDS = 0.5
 
 
 def watch_run(listen: Listener | None) -> AbstractContextManager[Listener | None]:
