@@ -3,7 +3,7 @@
 import os
 import tomllib
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import typer
@@ -206,36 +206,33 @@ def export(
 def convert_model(model: Model) -> object:
     """Return a fitted estimator of scikit-learn that predicts class numbers, or numbers, as a model does.
 
-    A Gaussian SVM becomes a scaling and an SVC, with the same support vectors and coefficients.
+    A Gaussian SVM becomes a scaling and an SVC, fitted on two rows, with the same support vectors and
+    coefficients put in their place.
 
     Raises:
         InputError: there is none; the message says why.
     """
-    from ckcv_ray.learners.svm.model import SVMModel  # imports numba
-
-    if isinstance(model, PreparedModel) and model.encoder is None:
-        return convert_model(model.model)
-    if isinstance(model, PreparedModel):
-        raise InputError(
-            "the model's columns are encoded (categories, dates or gaps), which an exported file would lack: "
-            "use ckcv predict, or run on columns of numbers without gaps"
-        )
-    if isinstance(model, SVMModel) and model.n_classes == 2:
-        return _convert_svm(model)
-    if isinstance(model, FittedEstimator) and not model.foreign:
-        return model.estimator
-    kind = type(model.estimator).__name__ if isinstance(model, FittedEstimator) else type(model).__name__
-    raise InputError(
-        f"a model of {kind} cannot be exported: estimators of scikit-learn can, and the SVM of two classes"
-    )
-
-
-def _convert_svm(model: Any) -> Any:
-    """Return a scaling and an SVC, fitted on two rows, with the support vectors put in their place."""
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
     from sklearn.svm import SVC
 
+    from ckcv_ray.learners.svm.model import SVMModel  # imports numba
+
+    while isinstance(model, PreparedModel):
+        if model.encoder is not None:
+            raise InputError(
+                "the model's columns are encoded (categories, dates or gaps), which an exported file would "
+                "lack: use ckcv predict, or run on columns of numbers without gaps"
+            )
+        model = model.model
+    if isinstance(model, FittedEstimator) and not model.foreign:
+        return model.estimator
+    if not isinstance(model, SVMModel) or model.n_classes != 2:
+        kind = type(model.estimator if isinstance(model, FittedEstimator) else model).__name__
+        raise InputError(
+            f"a model of {kind} cannot be exported: estimators of scikit-learn can, and the SVM of two "
+            "classes"
+        )
     scaler = StandardScaler()
     centre, scale = model.scaling
     scaler.mean_, scaler.scale_, scaler.var_ = centre, scale, scale**2
