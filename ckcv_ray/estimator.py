@@ -162,10 +162,8 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
             why = f"of {found} none are" if few else f"certify={self.certify!r} holds none out"
             raise InputError(f'rule="refit" requires that rows are held out: {why}')
         if few:
-            warn(
-                f"nothing is claimed: {found} are too few to hold some out (half are, from {fewest} on)",
-                stacklevel=2,
-            )
+            says = f"nothing is claimed: {found} are too few to hold some out (half are, from {fewest} on)"
+            warn(says, stacklevel=2)
         self._claims_nothing = few
         with watch_run(None) as listen:
             work = check_job(Job(self._study(few), task, listen=listen))._replace(keep=True)
@@ -284,10 +282,8 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
             StoreError: the folder holds something else.
         """
         result = self._fitted
-        work = Work(
-            result.problem, locate("folder", folder), known=(Outcome(cast(Records, result.records), (), ()),)
-        )
-        run_work(work, Execution(self.backend))
+        known = (Outcome(cast(Records, result.records), (), ()),)
+        run_work(Work(result.problem, locate("folder", folder), known=known), Execution(self.backend))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -140,12 +140,8 @@ def finish(
         if listen is not None:
             listen(recorder.progress()._replace(stage="judging", left=inf))
         table, ensemble = concluded.candidates, ensembles[winner]
-        reported = {
-            k: found
-            for leader, found in ensembles.items()
-            for k in problem.study.search.report_k
-            if problem.sizes[leader.size].holds(k)
-        }
+        asked = ((k, leader) for k in problem.study.search.report_k for leader in ensembles)
+        reported = {k: ensembles[leader] for k, leader in asked if problem.sizes[leader.size].holds(k)}
         about = {**_describe_execution(problem, backend), "test": measure(ensemble, test, reported)}
         found = {} if before is None else {"before": before}
         execution = {**about, **found, **concluded.metadata}  # a repaired run keeps its first

@@ -393,15 +393,9 @@ def trace_net_benefit(result: Result, judged: Judged) -> DecisionCurve | None:
         false, true = trace_rates(is_positive, judged.rank)
         curves = _compute_benefits(prevalence, worth[:, None], true, 1 - false)
         by_cut_off, cut_off = np.asarray(curves.max(axis=1)), BY_BEST
-    return DecisionCurve(
-        prevalence,
-        worth,
-        _compute_benefits(prevalence, worth, *recalls),
-        by_cut_off,
-        cut_off,
-        _compute_benefits(prevalence, worth, 1.0, 0.0),
-        points,
-    )
+    by_rule = _compute_benefits(prevalence, worth, *recalls)
+    everybody = _compute_benefits(prevalence, worth, 1.0, 0.0)
+    return DecisionCurve(prevalence, worth, by_rule, by_cut_off, cut_off, everybody, points)
 
 
 def _compute_benefits(prevalence: float, worth: Values, sensitivity: Any, specificity: Any) -> Values:

@@ -876,9 +876,8 @@ class Scored(Result):
         if not score.bound or explain_no_bound(self):
             return np.full(len(entry.totals), nan)
         sums = entry.totals[:, self.problem.columns[score.name]][:, 1:]
-        return np.array(
-            [nan if np.isnan(row).any() else bound_score(score, row, SCORE_DELTA) for row in sums]
-        )
+        bounds = (nan if np.isnan(row).any() else bound_score(score, row, SCORE_DELTA) for row in sums)
+        return np.array([*bounds])
 
     def interval(self, entry: Entry, score: Score, name: str = "") -> Limits:
         """Return a 95 % interval around the mean of a score; it is approximate except for a single split.
@@ -1067,11 +1066,8 @@ def compare_entries(result: Scored, score: Score) -> list[tuple[Entry, Entry, Co
     best = min(known, key=losses.__getitem__)
     fitted, scored = result._rows.sum(axis=0)
     lowest, ratio = result.of_splits(best, score), float(scored / fitted)
-    return [
-        (entry, best, compare_scores(result.of_splits(entry, score), lowest, ratio))
-        for entry in known
-        if entry is not best
-    ]
+    others = (entry for entry in known if entry is not best)
+    return [(one, best, compare_scores(result.of_splits(one, score), lowest, ratio)) for one in others]
 
 
 def judge_by_permutations(result: Scored, entry: Entry, score: Score) -> PermutationTest | None:

@@ -568,9 +568,8 @@ def _compare_member(problem: Problem, stored: Member, computed: Member) -> str:
     except Exception as error:  # a stranger's model may raise anything
         says = f"it cannot predict the rows of the table: {type(error).__name__}: {error}"
         return cut(says, MAX_SHOWN)
-    if not problem.task.classes:
-        return (
-            f"fitted again, its content differs: predictions differ by up to {abs(before - after).max():.2g}"
-        )
-    differing = f"{int((before != after).sum()):,} of {len(X):,} rows otherwise"
-    return f"fitted again, its content differs: it predicts {differing}, and {errors}"
+    if problem.task.classes:
+        says = f"it predicts {int((before != after).sum()):,} of {len(X):,} rows otherwise, and {errors}"
+    else:
+        says = f"predictions differ by up to {abs(before - after).max():.2g}"
+    return f"fitted again, its content differs: {says}"
