@@ -95,11 +95,11 @@ def _warm_up(inputs: Inputs) -> None:
         shared = problem.learner.trainer.share(problem.task.take_part(few))  # for all rows it takes seconds
         block = problem.learner.trainer.prepare(shared, few, few)
         for path in np.unique(problem.learner_of_paths, return_index=True)[1].tolist():
-            with suppress(Exception, SystemExit), limit_fits(inputs.fit_timeout, 1):
+            with suppress(Exception, SystemExit), _limit_fits(inputs.fit_timeout, 1):
                 problem.compute_totals(block.fit(path, 1), problem.make_measure(few), 1)
 
 
-def limit_fits(fit_timeout: float | None, fits: int) -> AbstractContextManager[None]:
+def _limit_fits(fit_timeout: float | None, fits: int) -> AbstractContextManager[None]:
     """Return a context in which fits end the process if they exceed the time that each may take."""
     return nullcontext() if fit_timeout is None else end_process_after(fit_timeout * fits)
 
@@ -180,7 +180,7 @@ def _paths(unit: Unit, inputs: Inputs) -> Iterator[tuple[Evaluated, float]]:
         with end_forks():
             try:
                 if prepared is None:
-                    with limit_fits(inputs.fit_timeout, length):
+                    with _limit_fits(inputs.fit_timeout, length):
                         prepared = _prepare(unit, inputs)
                 result = _path(unit, inputs, prepared, path, length)
             except (Exception, SystemExit):  # other paths continue; the failure holds the traceback
@@ -207,7 +207,7 @@ def _prepare(unit: Unit, inputs: Inputs) -> Prepared:
 
 def _path(unit: Unit, inputs: Inputs, prepared: Prepared, path: int, length: int) -> Evaluated:
     problem, task, (block, score, measure) = inputs.problem, inputs.problem.task, prepared
-    with limit_fits(inputs.fit_timeout, length):
+    with _limit_fits(inputs.fit_timeout, length):
         start = perf_counter()
         fits = block.fit(path, length)
         solving = perf_counter() - start
@@ -330,7 +330,7 @@ def _fit_one(problem: Problem, path: int, step: int, task: Task, fit_timeout: fl
     trainer, every = problem.learner.trainer, np.arange(task.n)
     try:
         trainer.load()
-        with one_thread(), limit_fits(fit_timeout, step + 1):
+        with one_thread(), _limit_fits(fit_timeout, step + 1):
             return trainer.prepare(trainer.share(task), every, every[:1]).fit(path, step + 1).model(step)
     except (Exception, SystemExit):  # a learner may raise anything
         raise RunError(traceback.format_exc()) from None

@@ -49,7 +49,7 @@ FEWEST_ROWS_SHARE = 1 / 4  # share of the time that trying all paths on the fewe
 
 
 @dataclass(frozen=True)
-class RoundSeconds:
+class _RoundSeconds:
     """Seconds that the rounds of a search within a budget take on one worker.
 
     A search spends most of its effort on a few settings.
@@ -66,7 +66,7 @@ class RoundSeconds:
         return float(np.dot(before, self.each) + np.interp(last, self.evaluations, self.seconds))
 
 
-class Trial:
+class _Trial:
     """A trial of a search within a budget, which has to end at a deadline, on the clock of ``monotonic``.
 
     The first path of each learner is tried on more rows than others, and tells how the time of all paths
@@ -142,7 +142,7 @@ class Trial:
             self.seconds[level, path] = outcome.seconds / self.lengths[path]
         return outcome
 
-    def measure_rounds(self) -> RoundSeconds:
+    def measure_rounds(self) -> _RoundSeconds:
         """Return what rounds take: the later they are, the fewer and better their settings.
 
         Which are better is judged on the largest part on which all paths of a learner were tried; if there
@@ -172,7 +172,7 @@ class Trial:
         n_splits = sum(size.n_splits for size in problem.sizes)
         shares = np.array(weigh_rounds(len(queue.counts)))
         compared = [each[best[:count]].mean() for count in queue.counts]
-        return RoundSeconds(
+        return _RoundSeconds(
             shares=shares / shares.sum(),
             each=np.array([*compared, later[best[: queue.search.survivors]].mean()]),
             evaluations=np.arange(problem.n_settings + 1.0) * n_splits,
@@ -206,12 +206,7 @@ class Estimate:
     outcomes: tuple[Outcome, ...]  # of the trial; the run need not recompute their records
     inputs: Inputs  # inputs of the evaluations
     refits: float  # seconds of refitting the winner, and of all evaluations on estimate sets if exhaustive
-    rounds: RoundSeconds | None = None  # what a search within a budget takes; None for a race
-
-    @property
-    def is_known(self) -> bool:
-        """Whether any evaluation of the trial succeeded."""
-        return any(len(outcome.records) for outcome in self.outcomes)
+    rounds: _RoundSeconds | None = None  # what a search within a budget takes; None for a race
 
     def expect_selection(self, problem: Problem) -> float:
         """Return the seconds that all evaluations of a problem, of which this is a part, would take."""
@@ -312,7 +307,7 @@ def estimate(problem: Problem, limit: float = 0.0, fit_timeout: float | None = N
     inputs, queue = share(problem)._replace(fit_timeout=fit_timeout), make_queue(problem)
     warm_up(inputs)
     deadline = monotonic() + max(TRIAL_SECONDS, TRIAL_SHARE * limit)
-    trial = Trial(queue, inputs, deadline) if isinstance(queue, BudgetQueue) else None
+    trial = _Trial(queue, inputs, deadline) if isinstance(queue, BudgetQueue) else None
     in_rounds, tried = trial is not None and not queue.racing, list[Outcome]()
     for outcome in trial.run() if trial else _try_units(queue, inputs, deadline):
         tried.append(outcome)
@@ -375,7 +370,7 @@ def plan_problem(problem: Problem, workers: Sequence[int] = WORKERS) -> Plan:
         thinned = study.replace(**options).with_learner(study.learner.thinned(MAX_VALUES))
         tried = Problem.of(replace(thinned, certification=Paper()), problem.task)
     expected = estimate(tried)
-    if not expected.is_known:
+    if not any(len(outcome.records) for outcome in expected.outcomes):
         failures = [failure for outcome in expected.outcomes for failure in outcome.failures]
         raise RunError(f"nothing could be computed: {describe_failures(failures, tried)}")
     every, some = map(expected.expect_selection, (problem, tried))

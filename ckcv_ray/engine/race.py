@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from ckcv_ray.core import schedule
 from ckcv_ray.core.schedule import Lengths, Round, Schedule, Stage, Unit
-from ckcv_ray.core.selection import ABSENT, FAILED, UNKNOWN, Leader
+from ckcv_ray.core.selection import ABSENT, FAILED, UNKNOWN
 from ckcv_ray.engine.queue import OWN_SECONDS, Batch, Progress, Queue, choose_batch_seconds
 from ckcv_ray.errors import Index, Mask, Values
 from ckcv_ray.records.candidates import make_candidate_table, make_selection
@@ -42,7 +42,7 @@ class RaceQueue(Queue):
         super().__init__(problem)
         self.selection = make_selection(problem)
         costs = np.array([problem.cost(Stage.SELECT, j) for j in range(len(problem.sizes))])
-        self.schedule = Schedule(self.selection, costs, self.transfer)
+        self.schedule = Schedule(self.selection, costs, self._transfer)
         self._estimates: Iterator[Unit] | None = None
         self._forecast_at, self._left = -inf, inf
 
@@ -80,7 +80,7 @@ class RaceQueue(Queue):
                 units = units[split] if isinstance(units, np.ndarray) else units
                 values = criterion.value(records["totals"][here], units)
                 self.selection.enter(size, split, path, step, values)
-        self.exclude(lost)
+        self._exclude(lost)
         self.selection.refresh()
 
     def expect_left(self) -> float:
@@ -111,11 +111,6 @@ class RaceQueue(Queue):
         """Return the table of candidates."""
         return make_candidate_table(self.problem, self.selection, lambda size: self.ledger.totals(size, True))
 
-    def leaders(self) -> list[Leader]:
-        """Return the winner, if there is one, and the leaders of the fold sizes that are reported."""
-        reported = (self.selection.leaders[j] for j in self.problem.own)
-        return list(dict.fromkeys(filter(None, (self.selection.winner, *reported))))
-
     def complete(self) -> bool:
         """Return whether the selection is decided and every requested estimate is held or failed."""
         return self.is_decided() and next(self._estimate_units(), None) is None
@@ -130,13 +125,13 @@ class RaceQueue(Queue):
             for i in np.flatnonzero(missing.any(axis=(1, 2))).tolist():
                 yield Unit(Stage.ESTIMATE, j, i, every)
 
-    def exclude(self, failures: Iterable[Failure]) -> None:
+    def _exclude(self, failures: Iterable[Failure]) -> None:
         """Enter failures of the selection into it."""
         for lost in failures:
             if not lost.estimate:
                 self.selection.fail(lost.size, lost.split, lost.path, slice(lost.first, lost.stop))
 
-    def transfer(self, values: Values, like: int, size: int) -> Values:
+    def _transfer(self, values: Values, like: int, size: int) -> Values:
         """Return the values expected in one fold size, given those of another."""
         units = self.problem.units(Stage.SELECT, like), self.problem.units(Stage.SELECT, size)
         return self.problem.criterion.transfer(values, *units)
@@ -175,9 +170,9 @@ class BudgetQueue(RaceQueue):
         self.judged: Values = np.full(self.exists.shape, inf)
         if self.left >= problem.n_evaluations:  # it pays for every candidate, on all splits
             lengths = np.asarray(self.exists.sum(axis=1), np.intp)
-            self.begin_race({j: (lengths, size.n_splits) for j, size in enumerate(problem.sizes)})
+            self._begin_race({j: (lengths, size.n_splits) for j, size in enumerate(problem.sizes)})
         else:
-            self.begin_round(self.plan_screen())
+            self._begin_round(self._plan_screen())
 
     def plan(self, workers: int, least: float = 0.0) -> Batch:
         """Return the next batch of the round; empty if none is available now, or none is left."""
@@ -189,38 +184,38 @@ class BudgetQueue(RaceQueue):
         A round that compares settings on a part of the rows is repeated on a larger part if one of them fails
         there: what needs more rows than a part has may be the best on all of them.
         """
-        self.exclude(lost)
+        self._exclude(lost)
         if self.racing:
             raced = range(len(self.problem.sizes))  # records of screens may arrive twice, or late
             for estimate, size, _ in divide_records(outcome.records):
                 if not estimate and size in raced:
-                    self.enter(size)
-        while not (self.racing or any(self.list_missing())):  # the current round is complete
+                    self._enter(size)
+        while not (self.racing or any(self._list_missing())):  # the current round is complete
             if self.over < len(self.counts):
                 ((position, (lengths, n_splits)),) = self.rounds[-1].items()
-                if position not in self.list_parts():
-                    self.begin_round(self.plan_screen())
+                if position not in self._list_parts():
+                    self._begin_round(self._plan_screen())
                     continue
                 values, steps = self.compute_values(position)[:n_splits], np.arange(self.exists.shape[1])
                 here = (steps < lengths[:, None]) & self.exists & (values >= 0).all(axis=0)
                 mean = np.where(here, values.mean(axis=0), 1.0)
-                self.settings = np.where(here, self.transfer(mean, position, self.problem.screened), inf)
+                self.settings = np.where(here, self._transfer(mean, position, self.problem.screened), inf)
                 self.judged = np.where(np.isfinite(self.settings), self.settings, self.judged)
             self.over += 1
             if self.over < len(self.counts):
-                self.begin_round(self.plan_screen())
+                self._begin_round(self._plan_screen())
             elif self.over == len(self.counts):
-                self.begin_round(self.plan_anchors())
+                self._begin_round(self._plan_anchors())
             else:
-                self.begin_race(self.plan_race())
+                self._begin_race(self._plan_race())
         self.selection.refresh()
 
-    def exclude(self, failures: Iterable[Failure]) -> None:
+    def _exclude(self, failures: Iterable[Failure]) -> None:
         """Enter failures into the selection, of steps that take part in it."""
         for lost in failures if self.racing else ():
             if lost.size < len(self.problem.sizes):
                 stop = min(lost.stop, int(self.wanted[lost.size][lost.split, lost.path]))
-                super().exclude([lost._replace(stop=max(lost.first, stop))])
+                super()._exclude([lost._replace(stop=max(lost.first, stop))])
 
     def is_decided(self) -> bool:
         """Return whether all rounds are over, and nothing left could change what the last one selects."""
@@ -235,7 +230,7 @@ class BudgetQueue(RaceQueue):
 
     def progress(self) -> Progress:
         """Return the progress of the run, in evaluations that rounds want; the last round drops some."""
-        wanted = [self.is_wanted(position) for position in range(len(self.wanted))]
+        wanted = [self._is_wanted(position) for position in range(len(self.wanted))]
 
         def count(failures: list[Failure]) -> int:
             steps = ((f, slice(f.first, f.stop)) for f in failures if not f.estimate)
@@ -248,23 +243,23 @@ class BudgetQueue(RaceQueue):
         planned += 0 if self.racing else floor(self.left)
         return super().progress()._replace(planned=planned, computed=computed, failed=failed, dropped=dropped)
 
-    def is_wanted(self, position: int) -> Mask:
+    def _is_wanted(self, position: int) -> Mask:
         """Return which evaluations rounds want, (n_splits, n_paths, n_steps)."""
         steps = np.arange(self.exists.shape[1])
         return np.asarray(steps < self.wanted[position][..., None]) & self.exists
 
-    def begin_round(self, following: Round) -> None:
+    def _begin_round(self, following: Round) -> None:
         """Begin a round: its effort is taken from what is left, and what has no record will be computed."""
         self.rounds.append(following)
         self.rates.forget()  # settings that go on may cost a hundredth of the others
         for position, (lengths, n_splits) in following.items():
             here = self.wanted[position][:n_splits]
-            self.left -= self.weigh(position, np.maximum(lengths - here, 0).sum(axis=0))
+            self.left -= self._weigh(position, np.maximum(lengths - here, 0).sum(axis=0))
             np.maximum(here, lengths, out=here)
         if not self.racing:
-            self.begin(self.list_missing())
+            self.begin(self._list_missing())
 
-    def list_missing(self) -> Iterator[Unit]:
+    def _list_missing(self) -> Iterator[Unit]:
         """Yield the units of the current round that are neither held nor failed."""
         splits = sum(n_splits for _, n_splits in self.rounds[-1].values())
         for position, (lengths, n_splits) in self.rounds[-1].items():
@@ -277,7 +272,7 @@ class BudgetQueue(RaceQueue):
                     if paths := tuple(missing[part::parts]):
                         yield Unit(Stage.SELECT, position, split, paths)
 
-    def list_parts(self) -> tuple[int, ...]:
+    def _list_parts(self) -> tuple[int, ...]:
         """Return the positions at which settings can be compared, all rows of a split first.
 
         Of its parts, only those on which no setting that takes part failed.
@@ -296,34 +291,34 @@ class BudgetQueue(RaceQueue):
         """Return the paths that failed, except those on parts of the rows, which exclude nothing."""
         return [failure for failure in super().failures() if failure.size < len(self.problem.sizes)]
 
-    def begin_race(self, last: Round) -> None:
+    def _begin_race(self, last: Round) -> None:
         """Begin the last round, in which its candidates race: those that can no longer win are dropped."""
         self.racing = True
-        self.begin_round(last)
+        self._begin_round(last)
         steps, sizes = np.arange(self.exists.shape[1]), range(len(self.problem.sizes))
         none = np.zeros(len(self.exists), np.intp), 0
         self.selection.finalists = [steps < last.get(j, none)[0][:, None] for j in sizes]
         for size in sizes:
-            self.enter(size)
-        self.exclude(self.failures())
+            self._enter(size)
+        self._exclude(self.failures())
 
-    def plan_screen(self) -> Round:
+    def _plan_screen(self) -> Round:
         """Return the round that compares the best settings so far, at one fold size.
 
         It takes as many splits as its share of the effort allows, on the largest screen that allows enough.
         """
         lengths = schedule.keep_best(self.settings, self.counts[self.over], self.order)
-        share, positions = self.share_effort(), self.list_parts()
+        share, positions = self._share_effort(), self._list_parts()
         most = self.problem.folds[positions[0]].n_splits
         enough = min(self.search.least_splits, most)
-        affordable = [int(share / self.weigh(position, lengths)) for position in positions]
+        affordable = [int(share / self._weigh(position, lengths)) for position in positions]
         at = next((i for i, splits in enumerate(affordable) if splits >= enough), len(positions) - 1)
         n_splits = min(max(1, affordable[at]), most)
         return {positions[at]: (lengths, n_splits)}
 
-    def plan_anchors(self) -> Round:
+    def _plan_anchors(self) -> Round:
         """Return the round that compares the best settings at fold sizes that stand for all."""
-        sizes, expected, share = self.problem.sizes, self.expect_values(), self.share_effort()
+        sizes, expected, share = self.problem.sizes, self._expect_values(), self._share_effort()
         best = min(float(values.min()) for values in expected)
         may_win = [j for j in range(len(sizes)) if self.selection.sizes[j].floor <= best]
         anchors = schedule.list_anchors(
@@ -331,7 +326,7 @@ class BudgetQueue(RaceQueue):
         )
 
         def weigh(lengths: Lengths, part: float) -> float:
-            return sum(ceil(part * sizes[j].n_splits) for j in anchors) * self.weigh(anchors[0], lengths)
+            return sum(ceil(part * sizes[j].n_splits) for j in anchors) * self._weigh(anchors[0], lengths)
 
         kept = [
             schedule.keep_best(self.settings, most + 1, self.order) for most in range(self.search.survivors)
@@ -340,7 +335,7 @@ class BudgetQueue(RaceQueue):
         part = min(ANCHOR_SPLITS, share / max(weigh(lengths, 1.0), 1.0))
         return {j: (lengths, max(1, round(part * sizes[j].n_splits))) for j in anchors}
 
-    def plan_race(self) -> Round:
+    def _plan_race(self) -> Round:
         """Return the round that computes, on all splits, what looks best at any fold size.
 
         After all that take part come the settings that were left out earlier, as they looked then.
@@ -349,36 +344,36 @@ class BudgetQueue(RaceQueue):
         n_splits = [size.n_splits for size in problem.sizes]
         out = np.isfinite(self.judged) & ~np.isfinite(self.settings)
         late = [
-            np.where(out, self.transfer(np.where(out, self.judged, 1.0), problem.screened, j), inf)
+            np.where(out, self._transfer(np.where(out, self.judged, 1.0), problem.screened, j), inf)
             for j in range(len(problem.sizes))
         ]
         chosen = schedule.choose(
-            self.expect_values(), late, self.share_effort(), n_splits, self.order, problem.own
+            self._expect_values(), late, self._share_effort(), n_splits, self.order, problem.own
         )
         return {j: (lengths, n_splits[j]) for j, lengths in chosen.items()}
 
-    def share_effort(self) -> float:
+    def _share_effort(self) -> float:
         """Return the effort of the next round, a weighted share of what is left."""
         weights = schedule.weigh_rounds(len(self.counts))
         return self.left * weights[self.over] / sum(weights[self.over :])
 
-    def weigh(self, position: int, lengths: Lengths) -> float:
+    def _weigh(self, position: int, lengths: Lengths) -> float:
         """Return the effort of the first steps of paths on one split: evaluations, fewer on fewer rows."""
         evaluations = np.bincount(self.order, lengths, len(self.problem.learners))
         return float(evaluations @ self.problem.weigh(position))
 
-    def expect_values(self) -> list[Values]:
+    def _expect_values(self) -> list[Values]:
         """Return the values expected of every candidate, (n_paths, n_steps) for each fold size."""
         problem, means = self.problem, dict[int, tuple[Values, Index]]()
         for j in range(len(problem.sizes)):
-            wanted = self.is_wanted(j)
+            wanted = self._is_wanted(j)
             if wanted.any():
                 values = self.compute_values(j)
                 known = wanted & (values >= 0)
                 splits = known.sum(axis=0)
                 means[j] = np.where(known, values, 0.0).sum(axis=0) / np.maximum(splits, 1), splits
         return schedule.expect_values(
-            self.settings, means, self.search.survivors, problem.screened, problem.sizes, self.transfer
+            self.settings, means, self.search.survivors, problem.screened, problem.sizes, self._transfer
         )
 
     def compute_values(self, position: int) -> Values:
@@ -390,9 +385,9 @@ class BudgetQueue(RaceQueue):
         values[known] = self.problem.criterion.value(totals, units)
         return values
 
-    def enter(self, size: int) -> None:
+    def _enter(self, size: int) -> None:
         """Enter the values of one fold size that rounds want into the selection."""
-        values, wanted = self.compute_values(size), self.is_wanted(size)
+        values, wanted = self.compute_values(size), self._is_wanted(size)
         split, path, step = np.nonzero(wanted & (values >= 0))
         if len(split):
             self.selection.enter(size, split, path, step, values[split, path, step])

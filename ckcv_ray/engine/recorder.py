@@ -146,14 +146,17 @@ class Recorder(Supply, Generic[RunQueue]):
         return self.queue.progress()._replace(spent=self._before["worker_seconds"] + self._working)
 
     def decision(self: "Recorder[RaceQueue]") -> tuple[list[Leader], str] | None:
-        """Return the leaders, the winner first, and a description of the first failure.
+        """Return the winner and the leaders of the reported fold sizes, and what the first failure was.
 
         None if work is left, since a recorder died with unsaved records; so both are returned in one call.
         There is no leader if no candidate could be completed.
         """
         if not self.queue.complete():
             return None
-        return self.queue.leaders(), describe_failures(self.queue.failures(), self.problem)
+        selection = self.queue.selection
+        leaders = (selection.winner, *(selection.leaders[j] for j in self.problem.own))
+        reason = describe_failures(self.queue.failures(), self.problem)
+        return list(dict.fromkeys(filter(None, leaders))), reason
 
     def conclude(
         self: "Recorder[RaceQueue]", refitted: Sequence[Leader], failed: Sequence[Leader]

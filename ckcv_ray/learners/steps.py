@@ -37,7 +37,7 @@ EQUALLY = "equal"
 BALANCED = "balanced"
 
 
-def check_class_weight(name: str, value: object) -> str:
+def _check_class_weight(name: str, value: object) -> str:
     """Return the canonical form of an option: "equal" (also for None), "balanced", or weights by label.
 
     Raises:
@@ -49,7 +49,7 @@ def check_class_weight(name: str, value: object) -> str:
 
 
 CLASS_WEIGHT = Option(
-    check_class_weight,
+    _check_class_weight,
     "Weights of the classes in fits: equal, balanced (by their numbers of rows), or sick=10,well=1.",
     panel="Columns",
 )
@@ -384,7 +384,7 @@ class Encoding:
             fills, gaps = self.fit_fills(x), np.isnan(x)
             mean, scale = np.zeros(x.shape[1]), np.ones(x.shape[1])
             if self.categories is not Categories.ORDINAL if self.scaled is None else self.scaled:
-                mean, scale = fit_scale(np.where(gaps, fills, x))
+                mean, scale = _fit_scale(np.where(gaps, fills, x))
             dates = [column.kind is ColumnKind.DATE for column in task.schema if not column.levels]
             says = [part == 0 for date in dates for part in range(len(PARTS) if date else 1)]
             missing = gaps.any(axis=0) & np.array(says)  # the gaps of a date are told by its first part
@@ -440,7 +440,7 @@ class Encoding:
         return Levels((*place[:-1].tolist(), unseen, float(place[-1])), width)
 
 
-def fit_scale(X: Rows) -> tuple[Values, Values]:
+def _fit_scale(X: Rows) -> tuple[Values, Values]:
     """Return mean and standard deviation [d] of the columns of X [rows, d]; 1 where all rows are about equal.
 
     They equal those of scikit-learn's ``StandardScaler`` bit for bit, without its import and checks, which

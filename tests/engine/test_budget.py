@@ -117,7 +117,7 @@ def test_records_that_no_round_wants_decide_nothing(done: Done) -> None:
 
 def test_what_is_left_open_could_be_better_and_nothing_else_is(done: Done) -> None:
     queue, _ = done
-    table, (winner, *_) = queue.candidates(), queue.leaders()
+    table, winner = queue.candidates(), queue.selection.winner
     left, beaten = (table.filter(pc.equal(table["state"], state)) for state in ("open", "beaten"))
     assert pc.all(pc.less_equal(left["lower_bound"], winner.l_ms)).as_py() is not False
     if not queue.problem.own:
@@ -197,7 +197,7 @@ def test_a_failure_leaves_its_candidate_out_and_the_rest_goes_on() -> None:
         assert queue.complete()
         assert queue.progress().failed > 0
     assert tables[0].equals(tables[1])
-    winner = queue.leaders()[0]
+    winner = queue.selection.winner
     assert winner.path != 1
 
 

@@ -117,7 +117,7 @@ class Block(NamedTuple):
     weights: Vector  # weights of the classes
     places: Sequence[RowIndex]  # positions in ``train`` of the rows of each pair of classes
 
-    def fit(self, path: int, length: int) -> "PathFits":
+    def fit(self, path: int, length: int) -> "_PathFits":
         """Fit the first ``length`` costs at one gamma."""
         learner, gamma, pairs = self.learner, self.learner.gamma[path], list[Solutions]()
         options, y = Options(learner.C[:length], learner.tolerance, learner.max_iter), self.task.y[self.train]
@@ -128,15 +128,14 @@ class Block(NamedTuple):
         converged = reduce(np.logical_and, [fits.converged for fits in pairs])  # a fit is if every pair is
         status = np.logical_not(converged).view(np.int8)
         n_iter = reduce(np.add, [fits.n_iter for fits in pairs])
-        return PathFits(self, gamma, options.C_values, pairs, status, n_iter)
+        return _PathFits(self, gamma, pairs, status, n_iter)
 
 
-class PathFits(NamedTuple):
+class _PathFits(NamedTuple):
     """The fits of one gamma at its first costs, for every pair of classes."""
 
     block: Block
     gamma: float
-    C_values: tuple[float, ...]
     pairs: list[Solutions]
     status: NDArray[np.int8]  # position of each fit's status
     n_iter: NDArray[np.int64]  # iterations of each fit, over all pairs
@@ -149,8 +148,8 @@ class PathFits(NamedTuple):
     def predict(self) -> Classes:
         """Return the class of each scored row, or -1 if undecided, (steps, rows)."""
         compiler.load_code()
-        block, shape = self.block, (len(self.pairs), len(self.C_values))
-        labels = np.empty((len(self.C_values), len(block.score)), np.int32)
+        block, shape = self.block, (len(self.pairs), len(self.status))
+        labels = np.empty((len(self.status), len(block.score)), np.int32)
         step = max(1, MAX_VALUES // math.prod(shape))
         for scored, M in block.kernel.strips(self.gamma):
             for start in range(scored.start, scored.stop, step):
@@ -170,7 +169,7 @@ class PathFits(NamedTuple):
             used = np.flatnonzero(b)
             used = used[np.argsort(rows[used], kind="stable")]
             pairs.append((rows[used].astype(np.int64), b[used]))
-        setting, offset = (self.C_values[step], self.gamma), np.array([f.offset[step] for f in self.pairs])
+        setting, offset = (block.learner.C[step], self.gamma), np.array([f.offset[step] for f in self.pairs])
         return SVMModel.from_pairs(setting, block.scaling, block.task.n_classes, pairs, offset, block.task.X)
 
 
