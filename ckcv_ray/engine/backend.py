@@ -27,6 +27,7 @@ from ckcv_ray.study.problem import Problem
 from ckcv_ray.study.study import Execution
 
 SERIAL_SECONDS = 20.0
+REACH_SECONDS = 5.0
 RAY = "ray>=2.56,<3"  # what to install
 
 MakeRecorder = Callable[[Problem, FolderPath | None], Recorder[Any]]
@@ -149,9 +150,6 @@ def session(execution: Execution, seconds: float = inf, single: bool = False) ->
 def find_ray_address(execution: Execution) -> str:
     """Return the address of the Ray cluster, or "local"."""
     return execution.address or os.environ.get("RAY_ADDRESS") or "local"
-
-
-REACH_SECONDS = 5.0
 
 
 def reach(address: str) -> None:

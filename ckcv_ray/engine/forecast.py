@@ -46,6 +46,16 @@ GOLDEN_RATIO = (1 + 5**0.5) / 2
 MAX_UNLEARNED = 0.05  # probability that a class is never learned from which on this is said
 FEW_PATHS = 3  # that could follow the first path
 FEWEST_ROWS_SHARE = 1 / 4  # share of the time that trying all paths on the fewest rows may take
+TRIAL_SECONDS = 2.0
+WORKERS = (1, 8, 64, 512)
+MAX_TRIAL_EVALUATIONS = 500_000
+MAX_CLAIMS = 6  # that are shown, those of the rarest classes first
+MAX_SIZES, MAX_VALUES, MAX_SPLITS = 48, 12, 20
+RAY_SECONDS = 5.0
+FEW_FOLDS, FEW_SPLITS = (3, 5, 10), 5  # a race that is quick even on many rows
+MIN_SECONDS = 0.05
+TRIAL_SHARE = 0.02  # of a run's time, for a trial that turns the time into an effort
+PLANNED_SHARE = 0.85  # share of a budget that is planned: later fits may take longer than those of the trial
 
 
 @dataclass(frozen=True)
@@ -183,18 +193,6 @@ class _Trial:
 def spread(n: int) -> Index:
     """Return 0 .. n-1 in an order in which every prefix covers the range."""
     return np.argsort(np.arange(n) * GOLDEN_RATIO % 1.0)
-
-
-TRIAL_SECONDS = 2.0
-WORKERS = (1, 8, 64, 512)
-MAX_TRIAL_EVALUATIONS = 500_000
-MAX_CLAIMS = 6  # that are shown, those of the rarest classes first
-MAX_SIZES, MAX_VALUES, MAX_SPLITS = 48, 12, 20
-RAY_SECONDS = 5.0
-FEW_FOLDS, FEW_SPLITS = (3, 5, 10), 5  # a race that is quick even on many rows
-MIN_SECONDS = 0.05
-TRIAL_SHARE = 0.02  # of a run's time, for a trial that turns the time into an effort
-PLANNED_SHARE = 0.85  # share of a budget that is planned: later fits may take longer than those of the trial
 
 
 @dataclass(frozen=True)

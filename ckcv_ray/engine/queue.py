@@ -26,6 +26,11 @@ from ckcv_ray.records.record import Failure, Ledger, Outcome, Records, divide_re
 from ckcv_ray.study.parts import EACH
 from ckcv_ray.study.problem import INNER, OUTER, PERMUTED, Candidate, Costs, Problem
 
+BATCH_SECONDS = 1.0
+BATCHES_LEFT = 50
+MAX_DIVIDED_SPLITS = 16  # up to which the paths of a split are separate units
+OWN_SECONDS = 0.0015  # of driver and recorder per batch, as jobs/benchmarks/simulate.py measures them
+
 
 class Progress(NamedTuple):
     """Progress of a run at one moment.
@@ -56,12 +61,6 @@ class Progress(NamedTuple):
 
 
 Listener = Callable[[Progress], None]
-
-
-BATCH_SECONDS = 1.0
-BATCHES_LEFT = 50
-MAX_DIVIDED_SPLITS = 16  # up to which the paths of a split are separate units
-OWN_SECONDS = 0.0015  # of driver and recorder per batch, as jobs/benchmarks/simulate.py measures them
 
 
 class Batch(NamedTuple):

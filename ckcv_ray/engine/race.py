@@ -80,7 +80,10 @@ class RaceQueue(Queue):
                 units = units[split] if isinstance(units, np.ndarray) else units
                 values = criterion.value(records["totals"][here], units)
                 self.selection.enter(size, split, path, step, values)
-        self._exclude(lost)
+        for failure in lost:
+            if not failure.estimate:
+                steps = slice(failure.first, failure.stop)
+                self.selection.fail(failure.size, failure.split, failure.path, steps)
         self.selection.refresh()
 
     def expect_left(self) -> float:
@@ -124,12 +127,6 @@ class RaceQueue(Queue):
             missing = (self.selection.sizes[j].values != ABSENT) & ~self.ledger.done(j, True)
             for i in np.flatnonzero(missing.any(axis=(1, 2))).tolist():
                 yield Unit(Stage.ESTIMATE, j, i, every)
-
-    def _exclude(self, failures: Iterable[Failure]) -> None:
-        """Enter failures of the selection into it."""
-        for lost in failures:
-            if not lost.estimate:
-                self.selection.fail(lost.size, lost.split, lost.path, slice(lost.first, lost.stop))
 
     def _transfer(self, values: Values, like: int, size: int) -> Values:
         """Return the values expected in one fold size, given those of another."""
@@ -213,9 +210,11 @@ class BudgetQueue(RaceQueue):
     def _exclude(self, failures: Iterable[Failure]) -> None:
         """Enter failures into the selection, of steps that take part in it."""
         for lost in failures if self.racing else ():
-            if lost.size < len(self.problem.sizes):
+            if lost.size < len(self.problem.sizes) and not lost.estimate:
                 stop = min(lost.stop, int(self.wanted[lost.size][lost.split, lost.path]))
-                super()._exclude([lost._replace(stop=max(lost.first, stop))])
+                self.selection.fail(
+                    lost.size, lost.split, lost.path, slice(lost.first, max(lost.first, stop))
+                )
 
     def is_decided(self) -> bool:
         """Return whether all rounds are over, and nothing left could change what the last one selects."""

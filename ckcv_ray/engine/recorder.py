@@ -21,19 +21,18 @@ from ckcv_ray.storage.folder import EXECUTION, FolderPath, RunFolder
 from ckcv_ray.storage.log import Log
 from ckcv_ray.study.problem import Problem
 
+FLUSH_SECONDS = 2.0
+FLUSH_SHARE = 0.01
+COSTS = ("seconds", "fits", "worker_seconds", "solver_seconds")
+
+RunQueue = TypeVar("RunQueue", bound=RaceQueue | FullQueue)
+
 
 def make_queue(problem: Problem) -> Any:
     """Make the queue of a problem, a ``RaceQueue`` or a ``FullQueue``, as its search needs."""
     if problem.scores:
         return FullQueue(problem)
     return RaceQueue(problem) if problem.budget is None else BudgetQueue(problem)
-
-
-FLUSH_SECONDS = 2.0
-FLUSH_SHARE = 0.01
-COSTS = ("seconds", "fits", "worker_seconds", "solver_seconds")
-
-RunQueue = TypeVar("RunQueue", bound=RaceQueue | FullQueue)
 
 
 class Conclusion(NamedTuple):

@@ -49,6 +49,15 @@ from ckcv_ray.tables.task import Task
 MAX_LANDMARKS = 10_000  # their kernel matrix takes 800 MB
 BATCH = 512  # rows of every matrix product: some BLAS kernels round the last rows of others differently
 RANK = 1e-10  # of K's largest eigenvalue: directions of smaller eigenvalues are within rounding, and left out
+TOLERANCE = 1e-10  # share of P by which the quadratic at a converged solution may still fall
+MAX_STEPS = 200
+ARMIJO = 1e-4
+MIN_STEP = 1e-12
+BLOCK = 4096  # rows whose products are added at a time
+SOLVE_ROWS = 8  # rows per landmark whose products take as long as what does not depend on rows
+SCALING_COPIES = 3  # copies of the training rows: themselves, and what their deviation is computed from
+COLUMNS = 8  # numbers per row of a fit: signs, weights, decision values, slack
+NUMBERS = pa.list_(pa.float64())
 
 
 class Landmarks(NamedTuple):
@@ -114,13 +123,6 @@ def classify(values: Values) -> Predicted:
     if values.shape[1] == 1:
         return Predicted((values[:, 0] > 0.0).astype(np.int32), values[:, 0])
     return Predicted(values.argmax(axis=1).astype(np.int32), np.full(len(values), np.nan))
-
-
-TOLERANCE = 1e-10  # share of P by which the quadratic at a converged solution may still fall
-MAX_STEPS = 200
-ARMIJO = 1e-4
-MIN_STEP = 1e-12
-BLOCK = 4096  # rows whose products are added at a time
 
 
 class Solution(NamedTuple):
@@ -233,9 +235,6 @@ def search_line(
         length /= 2.0
 
 
-NUMBERS = pa.list_(pa.float64())
-
-
 class NystroemCodec(Codec[NystroemModel]):
     """A row for each model, whose landmarks are row numbers.
 
@@ -336,11 +335,6 @@ class NystroemSVM(KernelMachine):
                 f"split, which may be only {n_train}: give at most {n_train}, or choose learner svm, which "
                 "is exact"
             )
-
-
-SOLVE_ROWS = 8  # rows per landmark whose products take as long as what does not depend on rows
-SCALING_COPIES = 3  # copies of the training rows: themselves, and what their deviation is computed from
-COLUMNS = 8  # numbers per row of a fit: signs, weights, decision values, slack
 
 
 @dataclass(frozen=True)

@@ -35,6 +35,15 @@ from ckcv_ray.tables.task import Task
 NAME = "class_weight"
 EQUALLY = "equal"
 BALANCED = "balanced"
+KEY = 1  # key of the draws, separate from those of the learner
+PART = 1 << 12  # rows encoded at once, so that their columns fit into a processor's cache
+DAY = 86_400_000.0  # milliseconds
+PARTS = ("days", "year", "month", "day", "weekday", "hour")  # of a date
+MIN_RARE = 2  # rows
+RARE = 0.01
+UNSEEN, GAP = -1, -2
+CROSS_FITS, FEWEST_CROSS_FITS = 5, 2
+TargetFolds = tuple[tuple[int, ...], ...]
 
 
 def _check_class_weight(name: str, value: object) -> str:
@@ -87,9 +96,6 @@ def compute_weights(class_weight: str, classes: Sequence[Label], y: Classes) -> 
     return np.array([1.0 if weight is None else weight for weight in given])
 
 
-KEY = 1  # key of the draws, separate from those of the learner
-
-
 class Balance(StrEnum):
     """How the classes of a split's training rows are made equal in size."""
 
@@ -123,12 +129,6 @@ def draw_balanced(y: Classes, train: Index, how: Balance) -> Index:
         else:
             parts.append(rng.choice(rows, int(counts.min()), replace=False))
     return np.sort(np.concatenate(parts))
-
-
-PART = 1 << 12  # rows encoded at once, so that their columns fit into a processor's cache
-DAY = 86_400_000.0  # milliseconds
-PARTS = ("days", "year", "month", "day", "weekday", "hour")  # of a date
-TargetFolds = tuple[tuple[int, ...], ...]
 
 
 @dataclass(frozen=True)
@@ -301,12 +301,6 @@ def list_expanded_columns(schema: Schema) -> tuple[Column, ...]:
         parts = [Column(f"{column.name}.{part}") for part in PARTS]
         columns += parts if column.kind is ColumnKind.DATE else [column]
     return tuple(columns)
-
-
-MIN_RARE = 2  # rows
-RARE = 0.01
-UNSEEN, GAP = -1, -2
-CROSS_FITS, FEWEST_CROSS_FITS = 5, 2
 
 
 class Categories(StrEnum):

@@ -46,6 +46,26 @@ from numba.extending import intrinsic
 from ckcv_ray.errors import RunError
 
 FAST = {"contract", "reassoc", "arcp", "nsz"}
+Signatures = list[tuple[Any, tuple[Any, ...]]]  # functions, each with the types of its arguments
+SOLVER_FOLDER = Path(__file__).resolve().parent
+PACKAGE = SOLVER_FOLDER.parents[1]
+COMPILER_PACKAGES = ("llvmlite", "numba", "numpy")
+WITHOUT_EFFECT = ("CACHE", "NUM_THREADS", "PROFIL", "COLOR_SCHEME")  # parts of names of numba's settings
+KEPT_FILES = 4  # files of other states to keep in a folder: other environments may use them
+DIGEST_BYTES = 32
+LOCK_SECONDS = 300.0  # far longer than compiling takes: a lock held longer belongs to a stopped process
+OTHERS_WRITE = 0o022
+BUILD = """
+import os, sys
+if sys.argv[1] not in sys.path:
+    sys.path.insert(0, sys.argv[1])
+out = os.fdopen(os.dup(1), "wb")
+os.dup2(2, 1)  # numba's settings can make it print
+from ckcv_ray.learners.svm.compile import compile_all
+out.write(compile_all())
+"""
+
+_loading = Lock()
 
 
 def emit(signature: object, generate: Callable[..., object]) -> Any:
@@ -78,35 +98,11 @@ lesser, greater = _choose("<"), _choose(">")  # of two floats that are not NaN
 wide = emit(types.void(), lambda builder: set.add(builder.function.attributes, '"prefer-vector-width"="512"'))
 
 
-Signatures = list[tuple[Any, tuple[Any, ...]]]  # functions, each with the types of its arguments
-
-
 def list_signatures() -> Signatures:
     """Return every compiled function with the types of its arguments, callees first."""
     from ckcv_ray.learners.svm.trainer import signatures  # it imports what is compiled, and this module
 
     return signatures()
-
-
-SOLVER_FOLDER = Path(__file__).resolve().parent
-PACKAGE = SOLVER_FOLDER.parents[1]
-COMPILER_PACKAGES = ("llvmlite", "numba", "numpy")
-WITHOUT_EFFECT = ("CACHE", "NUM_THREADS", "PROFIL", "COLOR_SCHEME")  # parts of names of numba's settings
-KEPT_FILES = 4  # files of other states to keep in a folder: other environments may use them
-DIGEST_BYTES = 32
-LOCK_SECONDS = 300.0  # far longer than compiling takes: a lock held longer belongs to a stopped process
-OTHERS_WRITE = 0o022
-BUILD = """
-import os, sys
-if sys.argv[1] not in sys.path:
-    sys.path.insert(0, sys.argv[1])
-out = os.fdopen(os.dup(1), "wb")
-os.dup2(2, 1)  # numba's settings can make it print
-from ckcv_ray.learners.svm.compile import compile_all
-out.write(compile_all())
-"""
-
-_loading = Lock()
 
 
 class Code(NullCache):

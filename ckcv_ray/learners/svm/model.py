@@ -34,8 +34,6 @@ from ckcv_ray.learners.svm.kernels import RowIndex, compute_distances, gaussian
 from ckcv_ray.learners.svm.problem import Matrix, Scaling, Vector
 
 UNDECIDED_WIDTH = 1e-9  # this close to zero, rounding would decide the label: an error
-
-
 BLOCK_VALUES = 1 << 22
 Integers = NDArray[np.int64]
 

@@ -36,6 +36,8 @@ Single = NDArray[np.float32]
 CACHE_LINE = 64
 DOUBLES = 8  # numbers in a vector of 512 bits
 LANES = 64
+AT_BOUND = 1e-12  # this close to a bound, relative to the distance between the bounds, b is at it
+KERNEL = ("C", "gamma")  # the hyperparameters of a machine with a Gaussian kernel
 
 _kept = threading.local()
 Kind = TypeVar("Kind", bound=np.generic)
@@ -61,9 +63,6 @@ def writable(array: NDArray[Kind]) -> NDArray[Kind]:
 def round_up(n: int, lanes: int) -> int:
     """Return the smallest multiple of ``lanes`` that is not below n."""
     return -(-n // lanes) * lanes
-
-
-AT_BOUND = 1e-12  # this close to a bound, relative to the distance between the bounds, b is at it
 
 
 class Weights(NamedTuple):
@@ -145,9 +144,6 @@ class Scaling(NamedTuple):
         scaled = X - self.centre
         scaled /= self.scale
         return scaled
-
-
-KERNEL = ("C", "gamma")  # the hyperparameters of a machine with a Gaussian kernel
 
 
 def read_scaling(row: Mapping[str, object], d: int, others: Sequence[Vector]) -> Scaling:
