@@ -342,24 +342,24 @@ def compare(
     judged = _read_judged(runs, question, columns, thousands)
     groups = find_groups(question.group, judged.columns.column_names)
     sides = _classify(runs, predictions, judged)
-    known, (run, against), cautions = _leave_out_known(judged, sides)
-    kept = judged.columns.filter(pa.array(~known))
+    left_out, judged, (run, against) = _leave_out_known(judged, sides)
     for name in groups:
-        check_column(name, kept.column_names, " for the groups")
-    of = Units.read(kept, groups).row_units  # a row's loss is 0 or 1, a group's the mean of its rows
+        check_column(name, judged.columns.column_names, " for the groups")
+    of = Units.read(judged.columns, groups).row_units  # the loss of a group is the mean of its rows
     losses = [average_by_group(side.wrong, of) for side in (run, against)]
-    draws = Draws(runs[0][1].study.seed, compute_salt(kept, groups)).at(*JUDGED)
+    draws = Draws(runs[0][1].study.seed, compute_salt(judged.columns, groups)).at(*JUDGED)
     differences = (losses[0] - losses[1])[draws.make_generator().permutation(len(losses[0]))]
     answers = [list(map(str, side.predicted)) for side in (run, against)]
     answer = json.dumps([question.no_worse, name_groups(groups), question.delta, answers])
-    digests = judged.tables, *judged.list_digests(sides, ~known), hashlib.sha256(answer.encode()).hexdigest()
+    rows, learned = judged.digests
+    digests = judged.tables, rows, learned, hashlib.sha256(answer.encode()).hexdigest()
     use = pieces.make_use(*digests, f"{run.name}, {against.name}", question.uses, question.delta)
     asked = differences, question.shared_delta, question.no_worse, question.group is not None
     verdict = paired.judge_differences(*asked)
     expected = None if verdict.better or verdict.worse else paired.expect_units(*asked)
     errors, units = (float(losses[0].mean()), float(losses[1].mean())), len(differences)
     counted = _count_use(use, [RunFolder(name).files for name, _ in runs], ledger)
-    said = errors, units, verdict, expected, int(known.sum()), tuple(cautions)
+    said = errors, units, verdict, expected, left_out, tuple(judged.cautions)
     return Comparison(question, run, against, *said, use, *counted)
 
 
@@ -372,22 +372,10 @@ class JudgedRows(NamedTuple):
     # SHA-256 of the labelled rows, in any order: over all columns, and over those that each run has learned
     # from and its target
     tables: list[str]
-    # digests of each row over the same columns but the label: one array (rows,) for each
+    # digests of each row over the same columns but the label: one array (rows,) for each. Of the rows that
+    # count there are two: over all columns, and over those of runs; none where rows are often equal
     digests: list[NDArray[np.uint64]]
-    cautions: list[str]  # how many rows were left out
-
-    def list_digests(
-        self, sides: list[Side], kept: NDArray[np.bool_]
-    ) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-        """Return the digests of the rows that are kept, by all columns, and by those that a run learned from.
-
-        Columns in which rows are often equal give none.
-        """
-        (rows, *learned), nothing = [each[kept] for each in self.digests], np.empty(0, np.uint64)
-        _, counts = np.unique(rows, return_counts=True)
-        discrete = counts[counts > 1].sum() > pieces.MAX_TWINS * len(rows)
-        telling = [each for each, side in zip(learned, sides, strict=False) if not side.discrete]
-        return nothing if discrete else rows, np.concatenate([nothing, *telling])
+    cautions: list[str]  # which rows were left out, and what may void the proof
 
 
 def _read_judged(
@@ -488,13 +476,8 @@ def read_predicted(task: Task, table: pa.Table, column: str) -> Classes:
     return np.asarray(task.target.read(table, column), np.int32)
 
 
-def _leave_out_known(
-    judged: JudgedRows, sides: list[Side]
-) -> tuple[NDArray[np.bool_], list[Side], list[str]]:
-    """Return which rows do not count, (rows,), the sides on the others, and cautions about both.
-
-    Rows do not count if a run has learned from their features.
-    """
+def _leave_out_known(judged: JudgedRows, sides: list[Side]) -> tuple[int, JudgedRows, list[Side]]:
+    """Return how many rows do not count, since a run learned from their features; the others; their sides."""
     known: NDArray[np.bool_] = np.any([side.known & (not side.discrete) for side in sides], axis=0)
     if known.mean() > MAX_KNOWN:
         raise InputError(
@@ -519,7 +502,14 @@ def _leave_out_known(
             "learned from, as rows of these columns often do: if they are the same examples, nothing is "
             "proven"
         )
-    return known, kept, [*cautions, *caution_repeats(judged.rows[0][at], judged.task)]
+    cautions += caution_repeats(judged.rows[0][at], judged.task)
+    (rows, *learned), nothing = [each[at] for each in judged.digests], np.empty(0, np.uint64)
+    _, counts = np.unique(rows, return_counts=True)
+    discrete = counts[counts > 1].sum() > pieces.MAX_TWINS * len(rows)
+    telling = [each for each, side in zip(learned, sides, strict=False) if not side.discrete]
+    digests = [nothing if discrete else rows, np.concatenate([nothing, *telling])]
+    columns = judged.columns.filter(pa.array(at))
+    return int(known.sum()), judged._replace(columns=columns, digests=digests, cautions=cautions), kept
 
 
 def caution_repeats(X: Rows, task: Task) -> Iterator[str]:
