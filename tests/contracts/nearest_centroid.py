@@ -13,16 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ckcv_ray.extend import (
-    Kind,
-    Model,
-    Predicted,
-    Setting,
-    SimpleLearner,
-    grid,
-    option,
-    register,
-)
+from ckcv_ray.extend import Kind, Model, Predicted, Setting, SimpleLearner, grid, option, register
 
 
 @dataclass(frozen=True)

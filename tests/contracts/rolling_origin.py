@@ -6,15 +6,7 @@ from typing import ClassVar
 import numpy as np
 
 from ckcv_ray import InputError
-from ckcv_ray.extend import (
-    Draws,
-    FoldSize,
-    Resampling,
-    Split,
-    Strata,
-    option,
-    register_resampling,
-)
+from ckcv_ray.extend import Draws, FoldSize, Resampling, Split, Strata, option, register_resampling
 
 
 def check_times(name: str, value: object) -> int:

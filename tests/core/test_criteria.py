@@ -12,14 +12,7 @@ from hypothesis import strategies as st
 from scipy.stats import beta
 
 from ckcv_ray.core.bounds.binomial import clopper_pearson
-from ckcv_ray.core.criteria import (
-    Balanced,
-    MeanBound,
-    MeanCost,
-    MeanError,
-    MeanGroupError,
-    MeanShare,
-)
+from ckcv_ray.core.criteria import Balanced, MeanBound, MeanCost, MeanError, MeanGroupError, MeanShare
 from ckcv_ray.errors import ONE, InputError
 
 repeatable = settings(derandomize=True, deadline=None, max_examples=limit_examples(60))

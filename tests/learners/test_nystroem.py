@@ -11,13 +11,7 @@ from sklearn.kernel_approximation import Nystroem
 
 from ckcv_ray import Task
 from ckcv_ray.learners import nystroem
-from ckcv_ray.learners.nystroem import (
-    NystroemBlock,
-    NystroemSVM,
-    NystroemTrainer,
-    Primal,
-    solve_path,
-)
+from ckcv_ray.learners.nystroem import NystroemBlock, NystroemSVM, NystroemTrainer, Primal, solve_path
 
 GAMMA = 0.2
 TRAIN, SCORE = (np.flatnonzero(np.arange(60) % 4 // 2 == part) for part in (0, 1))

@@ -37,6 +37,12 @@ def draw(n: int, seed: int) -> pa.Table:
     return pa.table({"a": a, "b": b, "noise": noise, **names, "patient": np.arange(n) // 3})
 
 
+def coarsen(table: pa.Table) -> pa.Table:
+    """Rows of which many are equal."""
+    words = {name: table[name] for name in ("y", "physician")}
+    return pa.table({name: pc.round(table[name]) for name in "ab"} | words)
+
+
 LEARNED, JUDGED = draw(120, 0), draw(240, 1)
 
 Y, AB = LEARNED["y"].to_numpy(), LEARNED.select(["a", "b"])
@@ -46,6 +52,7 @@ KINDS |= {
     "old": (HELD, Task.of(LEARNED.select(["noise"]), Y)),
     "drawn": (SMALL, Task.of(AB, Y)),
     "grouped": (HELD, Task.of(AB, Y, groups=np.arange(120) // 3)),
+    "coarse": (HELD, Task.from_table(coarsen(LEARNED), Roles("y", drop=["physician"]))),
     "another target": (HELD, Task.from_table(AB.append_column("outcome", LEARNED["y"]), Roles("outcome"))),
 }
 SCORED |= {
@@ -88,6 +95,13 @@ def test_with_a_margin_the_difference_is_bounded(runs: Runs, rows: int, method: 
     assert found.verdict.low <= found.errors[0] - found.errors[1] <= found.verdict.high <= 0.01
     forget(new)
     assert compare(old, judged, new, question=Question(no_worse=0.01)).answer == WORSE
+
+
+def test_equal_rows_of_columns_with_few_values_count_with_a_caution(runs: Runs) -> None:
+    """They may well be different examples, so they are not left out; see ``MAX_TWINS``."""
+    found = compare(runs("coarse"), coarsen(JUDGED), predictions="physician")
+    assert (found.units, found.left_out) == (240, 0)
+    assert any("learned from, as rows of these columns often do" in caution for caution in found.cautions)
 
 
 def test_groups_are_units(runs: Runs) -> None:

@@ -13,14 +13,7 @@ from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from ckcv_ray import (
-    InputError,
-    Study,
-    evaluate,
-    load_run,
-    run,
-    verify,
-)
+from ckcv_ray import InputError, Study, evaluate, load_run, run, verify
 from ckcv_ray.cli.report import fill_form
 from ckcv_ray.core.intervals import bound_score
 from ckcv_ray.core.measures import Kind, Outputs, make_score

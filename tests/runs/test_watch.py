@@ -30,16 +30,26 @@ from ckcv_ray.runs.result import find_error_claim, find_verdict
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.storage import pieces
 from ckcv_ray.storage.pieces import STREAM
+from ckcv_ray.tables.roles import Roles
 
 N = 160
 TASK = blobs(N, shift=3.0)
 GROUPED = Task.of(TASK.X, TASK.labelled(TASK.y), groups=np.arange(N) // 2)
+BEDS = dict(zip(TASK.features, TASK.X.T, strict=True)) | {
+    "ward": np.arange(N) // 8,
+    "bed": np.arange(N) // 2 % 4,
+}
+BEDS |= {TASK.target.name: TASK.labelled(TASK.y)}
 SMALL = Study.paper(C=(1.0,), gamma=(0.1,), k=(3,), n_splits=3)
 HELD = SMALL.replace(certify="holdout", claim="refit,recall")
 STUDIES = {
     "live": (HELD, TASK),
     "live members": (SMALL, TASK),
     "live groups": (HELD.replace(claim="refit"), GROUPED),
+    "live beds": (
+        HELD.replace(claim="refit"),
+        Task.from_table(pa.table(BEDS), Roles(TASK.target.name, group="ward,bed")),
+    ),
     "hopeless": (SMALL, blobs(8, shift=0.0)),
 }
 KINDS.update(STUDIES)
@@ -244,6 +254,11 @@ def test_a_group_counts_once_by_its_share_of_wrong_rows(runs: Runs) -> None:
     with pytest.raises(InputError, match="one group is in two of them"):
         watch(run, rows(1, 0.0, first=9, **{name: ["a"]}))
     assert verify(run).ok
+
+
+def test_a_group_of_several_columns_is_their_rows_in_common(runs: Runs) -> None:
+    found = watch(runs("live beds"), rows(4, 0.0, ward=list("aabb"), bed=["1", "2", "2", "2"]))
+    assert found.findings[0].units == 3
 
 
 def test_a_group_waits_until_all_of_its_rows_have_labels(runs: Runs) -> None:

@@ -8,18 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from forgery import (
-    ACCOUNT,
-    CANDIDATES,
-    CERTIFICATE,
-    LOG,
-    MODELS,
-    Change,
-    check_refused,
-    column,
-    first,
-    put,
-)
+from forgery import ACCOUNT, CANDIDATES, CERTIFICATE, LOG, MODELS, Change, check_refused, column, first, put
 
 from ckcv_ray.core.resampling.base import Splits
 from ckcv_ray.records.judged import JUDGED_ROWS

@@ -30,20 +30,12 @@ from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.feature_selection import SelectKBest, SelectPercentile, chi2, mutual_info_classif
 from sklearn.impute import KNNImputer
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import (
-    TunedThresholdClassifierCV,
-    cross_val_predict,
-)
+from sklearn.model_selection import TunedThresholdClassifierCV, cross_val_predict
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import (
-    FunctionTransformer,
-    PolynomialFeatures,
-    SplineTransformer,
-    StandardScaler,
-)
+from sklearn.preprocessing import FunctionTransformer, PolynomialFeatures, SplineTransformer, StandardScaler
 from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import all_estimators
