@@ -255,7 +255,7 @@ def trace_roc(judged: Judged) -> Roc | None:
         if len(np.unique(y)) < 2:
             left_out += 1
             continue
-        wrong, right = trace_rates(y == judged.positive, judged.rank[rows])
+        wrong, right = _trace_rates(y == judged.positive, judged.rank[rows])
         areas.append(float(np.trapezoid(right, wrong)))
         curves.append(np.interp(GRID, wrong, right))
     if not curves:
@@ -265,7 +265,7 @@ def trace_roc(judged: Judged) -> Roc | None:
     return Roc(np.array(curves), np.array(areas), left_out, point)
 
 
-def trace_rates(y: Classes | NDArray[np.bool_], rank: Values) -> tuple[Values, Values]:
+def _trace_rates(y: Classes | NDArray[np.bool_], rank: Values) -> tuple[Values, Values]:
     """Return false and true positive rates at every threshold, from (0, 0) to (1, 1), for two classes.
 
     scikit-learn has the same function, but takes half a second to import.
@@ -390,7 +390,7 @@ def trace_net_benefit(result: Result, judged: Judged) -> DecisionCurve | None:
         of_flags = flags[:, is_positive].mean(axis=1), (~flags[:, ~is_positive]).mean(axis=1)
         by_cut_off, cut_off = _compute_benefits(prevalence, worth, *of_flags), BY_PROBABILITY
     elif judged.rank is not None and len(np.unique(judged.classifier)) == 1:
-        false, true = trace_rates(is_positive, judged.rank)
+        false, true = _trace_rates(is_positive, judged.rank)
         curves = _compute_benefits(prevalence, worth[:, None], true, 1 - false)
         by_cut_off, cut_off = np.asarray(curves.max(axis=1)), BY_BEST
     by_rule = _compute_benefits(prevalence, worth, *recalls)

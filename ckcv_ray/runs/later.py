@@ -363,7 +363,7 @@ def compare(
     return Comparison(question, run, against, *said, use, *counted)
 
 
-class JudgedRows(NamedTuple):
+class _JudgedRows(NamedTuple):
     """Judged rows that every classifier can classify."""
 
     columns: pa.Table  # as they were read
@@ -380,7 +380,7 @@ class JudgedRows(NamedTuple):
 
 def _read_judged(
     runs: list[tuple[str, Result]], question: Question, columns: pa.Table, thousands: str
-) -> JudgedRows:
+) -> _JudgedRows:
     """Return the rows that have a label and can be classified by every run.
 
     Refuse runs that cannot be compared: both have to be of classes, of one target, and not one run.
@@ -425,7 +425,7 @@ def _read_judged(
     totals = [sum(hashes.values(), 0 * label)]
     totals += [sum((hashes[name] for name in result.task.features), 0 * label) for _, result in runs]
     tables = [np.sort(mix(total + label)[labelled]).astype("<u8").tobytes() for total in totals]
-    return JudgedRows(
+    return _JudgedRows(
         columns=task.keep_words(columns).filter(pa.array(usable)),
         rows=[rows.X[usable] for rows in found],
         task=task,
@@ -435,7 +435,7 @@ def _read_judged(
     )
 
 
-def _classify(runs: list[tuple[str, Result]], predictions: str | None, judged: JudgedRows) -> list[Side]:
+def _classify(runs: list[tuple[str, Result]], predictions: str | None, judged: _JudgedRows) -> list[Side]:
     """Return how runs judge the rows, each by the rule that ``ckcv predict`` uses, and how a column does."""
     sides = list[Side]()
     for (name, result), rows in zip(runs, judged.rows, strict=True):
@@ -454,18 +454,14 @@ def _classify(runs: list[tuple[str, Result]], predictions: str | None, judged: J
         task = runs[0][1].task
         if predictions == task.target.name:
             raise InputError(f"predictions={predictions!r} is the column of the true labels: name another")
-        predicted, y = read_predicted(task, judged.columns, predictions), task.target.read(judged.columns)
+        predicted, y = _read_predicted(task, judged.columns, predictions), task.target.read(judged.columns)
         name, known = f"column {predictions!r}", np.zeros(len(y), dtype=bool)
         sides.append(Side(name, "from the judged table", predicted != y, task.labelled(predicted), known))
     return sides
 
 
-def read_predicted(task: Task, table: pa.Table, column: str) -> Classes:
-    """Return the classes that a column of a table predicts for its rows, (rows,).
-
-    Raises:
-        InputError: there is no such column, or a prediction is missing or is not one of the classes.
-    """
+def _read_predicted(task: Task, table: pa.Table, column: str) -> Classes:
+    """Return the classes that a column of a table predicts for its rows, (rows,), none of them missing."""
     check_column(column, table.column_names, " with predictions")
     there = task.find_labelled(table, column)
     if lacking := int(np.sum(~there)):
@@ -476,7 +472,7 @@ def read_predicted(task: Task, table: pa.Table, column: str) -> Classes:
     return np.asarray(task.target.read(table, column), np.int32)
 
 
-def _leave_out_known(judged: JudgedRows, sides: list[Side]) -> tuple[int, JudgedRows, list[Side]]:
+def _leave_out_known(judged: _JudgedRows, sides: list[Side]) -> tuple[int, _JudgedRows, list[Side]]:
     """Return how many rows do not count, since a run learned from their features; the others; their sides."""
     known: NDArray[np.bool_] = np.any([side.known & (not side.discrete) for side in sides], axis=0)
     if known.mean() > MAX_KNOWN:
@@ -502,7 +498,7 @@ def _leave_out_known(judged: JudgedRows, sides: list[Side]) -> tuple[int, Judged
             "learned from, as rows of these columns often do: if they are the same examples, nothing is "
             "proven"
         )
-    cautions += caution_repeats(judged.rows[0][at], judged.task)
+    cautions += _caution_repeats(judged.rows[0][at], judged.task)
     (rows, *learned), nothing = [each[at] for each in judged.digests], np.empty(0, np.uint64)
     _, counts = np.unique(rows, return_counts=True)
     discrete = counts[counts > 1].sum() > pieces.MAX_TWINS * len(rows)
@@ -512,7 +508,7 @@ def _leave_out_known(judged: JudgedRows, sides: list[Side]) -> tuple[int, Judged
     return int(known.sum()), judged._replace(columns=columns, digests=digests, cautions=cautions), kept
 
 
-def caution_repeats(X: Rows, task: Task) -> Iterator[str]:
+def _caution_repeats(X: Rows, task: Task) -> Iterator[str]:
     """Yield a caution if rows (rows, d) of a table are equal."""
     if repeated := count_repeated(X, task):
         yield (
@@ -891,7 +887,7 @@ def _read_live_rows(
                 f"CAUTION: {equal:,} of {pluralize(len(X), 'row')} equal a row that the run has learned from "
                 "or was judged on: if they are the same examples, they say little about new ones"
             )
-        notes += caution_repeats(X, every)
+        notes += _caution_repeats(X, every)
     cells = zip(identifiers, predicted.tolist(), truth.tolist(), groups, strict=True)
     rows = tuple(
         LiveRow(name, task.classes[of], task.classes[is_], group, batch) for name, of, is_, group in cells
@@ -914,7 +910,7 @@ def _read_predictions(
     """Return the predicted classes, and a sentence if they are made here or are not the rule's."""
     task, notes = result.task, list[str]()
     if name in table.column_names:
-        predicted = read_predicted(task, table, name)
+        predicted = _read_predicted(task, table, name)
         # whether they are the rule's, if it draws nothing and the features are there
         if rule.name != "random" and read is not None:
             again = rule.predict(result.models, read.X[~read.bad]).label
