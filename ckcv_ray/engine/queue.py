@@ -123,10 +123,9 @@ class Rates:
         if weights.any():
             self.seconds += seconds * weights / weights.sum()
             self.cost += cost
-            measured, recent = self.cost > 0, self.cost - self._old_cost
-            self.per_cost = np.where(
-                measured, (self.seconds - self._old_seconds) / np.where(measured, recent, 1.0), inf
-            )
+            measured = self.cost > 0
+            recent = np.where(measured, self.cost - self._old_cost, 1.0)
+            self.per_cost = np.where(measured, (self.seconds - self._old_seconds) / recent, inf)
 
     def seconds_for(self, cost: Values) -> float:
         """Return the seconds expected for work, given its cost for each learner, (n_learners,)."""
@@ -138,9 +137,7 @@ class Supply(ABC):
     """A source of units, and the receiver of their outcomes: a queue, or the recorder of one."""
 
     @abstractmethod
-    def exchange(
-        self, outcomes: Iterable[Outcome], most: int, workers: int, least: float = 0.0
-    ) -> list[Batch]:
+    def exchange(self, outcomes: Iterable[Outcome], most: int, workers: int, least: float) -> list[Batch]:
         """Add outcomes, and return the next batches, at most ``most``; see ``Queue.plan``.
 
         One call for all, since a call of a recorder that is an actor costs more than what it does.
@@ -179,9 +176,7 @@ class Queue(Supply):
     def follow(self, outcome: Outcome, lost: Sequence[Failure]) -> None:
         """Follow up on an outcome that is in the ledger; ``lost`` is what failed and has no record."""
 
-    def exchange(
-        self, outcomes: Iterable[Outcome], most: int, workers: int, least: float = 0.0
-    ) -> list[Batch]:
+    def exchange(self, outcomes: Iterable[Outcome], most: int, workers: int, least: float) -> list[Batch]:
         """Add outcomes, and return the next batches, at most ``most``; see ``plan``."""
         for outcome in outcomes:
             self.add(outcome)

@@ -211,10 +211,9 @@ class BudgetQueue(RaceQueue):
         """Enter failures into the selection, of steps that take part in it."""
         for lost in failures if self.racing else ():
             if lost.size < len(self.problem.sizes) and not lost.estimate:
-                stop = min(lost.stop, int(self.wanted[lost.size][lost.split, lost.path]))
-                self.selection.fail(
-                    lost.size, lost.split, lost.path, slice(lost.first, max(lost.first, stop))
-                )
+                wanted = int(self.wanted[lost.size][lost.split, lost.path])
+                steps = slice(lost.first, max(lost.first, min(lost.stop, wanted)))
+                self.selection.fail(lost.size, lost.split, lost.path, steps)
 
     def is_decided(self) -> bool:
         """Return whether all rounds are over, and nothing left could change what the last one selects."""

@@ -96,9 +96,7 @@ class Recorder(Supply, Generic[RunQueue]):
             self.folder.begin(self.problem)
         self._opened = True
 
-    def exchange(
-        self, outcomes: Iterable[Outcome], most: int, workers: int, least: float = 0.0
-    ) -> list[Batch]:
+    def exchange(self, outcomes: Iterable[Outcome], most: int, workers: int, least: float) -> list[Batch]:
         """Add outcomes, and return the next batches, at most ``most``; see ``Queue.plan``."""
         for outcome in outcomes:
             self.add(outcome)

@@ -350,13 +350,11 @@ class NystroemTrainer(Trainer):
         Raises:
             ValueError: there are fewer training rows than landmarks.
         """
-        different = np.unique(train)
-        if len(different) < self.learner.landmarks:
-            raise ValueError(
-                f"{self.learner.landmarks} landmarks cannot be drawn from {len(different)} training rows"
-            )
+        different, m = np.unique(train), self.learner.landmarks
+        if len(different) < m:
+            raise ValueError(f"{m} landmarks cannot be drawn from {len(different)} training rows")
         draws = np.random.default_rng(make_seed_sequence(train))
-        rows = np.sort(draws.choice(different, self.learner.landmarks, replace=False))
+        rows = np.sort(draws.choice(different, m, replace=False))
         landmarks = Landmarks(rows, shared.X[rows], fit_scaling(shared.X[train], self.learner.scale))
         return NystroemBlock(self, shared, train, score, landmarks)
 

@@ -27,7 +27,6 @@ from threading import get_ident
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ckcv_ray.errors import Index
 from ckcv_ray.learners.svm import path
@@ -197,9 +196,7 @@ def path_on_points(
     return fits
 
 
-def _choose_working_set(
-    F: Vector, b: Vector, lo: Vector, hi: Vector, tolerance: float, block: int
-) -> NDArray[np.intp]:
+def _choose_working_set(F: Vector, b: Vector, lo: Vector, hi: Vector, tolerance: float, block: int) -> Index:
     """Return the rows of the next working set, ascending; none if the violation is below the tolerance."""
     rises, falls = np.where(b < hi, F, np.inf), np.where(b > lo, F, -np.inf)
     if not falls.max() - rises.min() >= tolerance:

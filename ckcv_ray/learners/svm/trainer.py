@@ -60,6 +60,11 @@ SHARED_BYTES = 1 << 29
 SHARED_WIDE_BYTES = 1 << 30  # the limit where computing distances takes longer than gathering them
 WIDE = 50
 MAX_VALUES = 1 << 22  # decision values held at once
+PAIR_COLUMNS = {"support": pa.list_(pa.int64()), "dual_coef": pa.list_(pa.float64()), "offset": pa.float64()}
+COMMON = [(name, pa.float64()) for name in KERNEL]
+COMMON += [(name, pa.list_(pa.float64())) for name in ("centre", "scale")]
+TWO_CLASSES = pa.schema([*COMMON, *PAIR_COLUMNS.items()])
+MORE_CLASSES = pa.schema([*COMMON, *((name, pa.list_(kind)) for name, kind in PAIR_COLUMNS.items())])
 
 
 @dataclass(frozen=True)
@@ -173,13 +178,6 @@ class _PathFits(NamedTuple):
         return SVMModel.from_pairs(setting, block.scaling, block.task.n_classes, pairs, offset, block.task.X)
 
 
-PAIR_COLUMNS = {"support": pa.list_(pa.int64()), "dual_coef": pa.list_(pa.float64()), "offset": pa.float64()}
-COMMON = [(name, pa.float64()) for name in KERNEL]
-COMMON += [(name, pa.list_(pa.float64())) for name in ("centre", "scale")]
-TWO_CLASSES = pa.schema([*COMMON, *PAIR_COLUMNS.items()])
-MORE_CLASSES = pa.schema([*COMMON, *((name, pa.list_(kind)) for name, kind in PAIR_COLUMNS.items())])
-
-
 class SVMCodec(Codec[SVMModel]):
     """The models of ``learner.GaussianSVM``."""
 
@@ -193,9 +191,8 @@ class SVMCodec(Codec[SVMModel]):
     def write(self, model: SVMModel) -> Cells:
         """Return the numbers of a model, except its support vectors' features, which are in the data."""
         cells: list[Any] = [[model.support[used] for used in model.used], model.dual_coef, model.offset]
-        pairs = {
-            name: c[0] if model.n_classes == 2 else c for name, c in zip(PAIR_COLUMNS, cells, strict=True)
-        }
+        cells = [of_pairs[0] for of_pairs in cells] if model.n_classes == 2 else cells
+        pairs = dict(zip(PAIR_COLUMNS, cells, strict=True))
         return {**self.setting(model), **pairs, **model.scaling._asdict()}
 
     def read(self, row: Cells, task: Task) -> SVMModel:
