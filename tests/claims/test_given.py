@@ -14,6 +14,7 @@ from pages import Page
 from ckcv_ray import InputError, Study, Task, clopper_pearson, judge
 from ckcv_ray.core.bounds.betting import bound_by_optimised_bet
 from ckcv_ray.core.bounds.binomial import bound_both_sides
+from ckcv_ray.errors import round_bound
 from ckcv_ray.tables.predictions import PredictionColumns, read_predictions
 
 WORDS = np.array(["well", "sick"])
@@ -129,6 +130,9 @@ def test_numbers_are_quoted_beside_a_number_that_was_named() -> None:
     assert named.claims[0].gate is not None
     low, high = named.find_interval(named.claims[0]) or (0.0, 0.0)
     assert low < 3 / 50 < high < named.claims[0].risk + 0.02
+    assert f"interval {round_bound(50 * low, up=False)} to {round_bound(50 * high)}" in unwrap(
+        named.summary()
+    )
     assert named.claims[1].bound == pytest.approx(3)
 
 
@@ -153,6 +157,9 @@ def test_a_cut_off_is_chosen_by_scores_for_what_is_required() -> None:
     made = judge(Y, score=SCORE, positive="sick", **asked)
     assert [claim.label for claim in made.claims] == ["sick", "well"]
     assert made.claims[0].risk <= 0.3
+    for score, turned in ((SCORE, False), (-SCORE, True)):
+        cautions = judge(Y, score=score, positive="sick").list_cautions()
+        assert any("Larger scores seem to mean 'well'" in caution for caution in cautions) is turned
 
 
 def test_a_file_of_one_class_proves_its_recall_and_the_error() -> None:

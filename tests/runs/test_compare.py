@@ -102,6 +102,9 @@ def test_equal_rows_of_columns_with_few_values_count_with_a_caution(runs: Runs) 
     found = compare(runs("coarse"), coarsen(JUDGED), predictions="physician")
     assert (found.units, found.left_out) == (240, 0)
     assert any("learned from, as rows of these columns often do" in caution for caution in found.cautions)
+    forget(runs("coarse"))
+    for half in (JUDGED.slice(0, 120), JUDGED.slice(120)):  # nor is equal to have been used
+        assert not compare(runs("coarse"), coarsen(half), predictions="physician").repeated
 
 
 def test_groups_are_units(runs: Runs) -> None:
