@@ -43,6 +43,7 @@ from stores import read_all
 
 from ckcv_ray import Execution, InputError, Study, evaluate, load_scores, run
 from ckcv_ray.core.schedule import Stage
+from ckcv_ray.learners.sklearn import store
 from ckcv_ray.learners.sklearn.spec import as_spec, list_classes
 from ckcv_ray.learners.sklearn.store import pack, unpack
 from ckcv_ray.study.problem import OUTER
@@ -280,6 +281,12 @@ def test_hostile_content_is_refused(name: str) -> None:
     with pytest.raises(Exception) as refused:
         unpack(HOSTILE[name](content), [LOGISTIC])
     assert not isinstance(refused.value, MemoryError)  # others are turned into one of a damaged file
+
+
+def test_a_model_that_unfolds_to_too_much_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store, "MAX_MODEL_BYTES", 100)
+    with pytest.raises(ValueError, match="it is too large"):
+        unpack(pack(GaussianNB()))
 
 
 def test_a_command_does_with_a_folder_what_the_guide_on_security_says(tmp_path, ckcv, monkeypatch) -> None:
