@@ -105,6 +105,11 @@ def test_equal_rows_of_columns_with_few_values_count_with_a_caution(runs: Runs) 
     forget(runs("coarse"))
     for half in (JUDGED.slice(0, 120), JUDGED.slice(120)):  # nor is equal to have been used
         assert not compare(runs("coarse"), coarsen(half), predictions="physician").repeated
+    forget(runs("coarse"))
+    apart = coarsen(JUDGED).append_column("noise", JUDGED["noise"])  # which tells rows apart
+    compare(runs("coarse"), apart.slice(0, 120), predictions="physician")
+    with pytest.raises(InputError, match="--uses"):
+        compare(runs("coarse"), apart.slice(119), predictions="physician")
 
 
 def test_groups_are_units(runs: Runs) -> None:
