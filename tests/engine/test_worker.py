@@ -36,10 +36,12 @@ def test_a_process_that_ends_is_told_and_has_a_successor() -> None:
 
 @pytest.mark.parametrize("ward", [(1, 2, 3, 4), ("A", None, "B", "A")], ids=["numbers", "text with gaps"])
 @pytest.mark.parametrize("others", ["", ",linear"], ids=["alone", "of several"])
-def test_fits_of_others_are_made_there_on_every_table(ward: tuple[Any, ...], others: str) -> None:
-    """Also where steps around a learner encode the columns."""
+def test_fits_of_others_and_of_limited_time_are_made_there(ward: tuple[Any, ...], others: str) -> None:
+    """On every table: also where steps around a learner encode the columns."""
     table = pa.table({"ward": ward * 10, "y": ("a", "b") * 20})
     task = Task.from_table(table, Roles("y"))
     for learner, apart in (("own_estimators:Crashes", True), ("tree", False)):
         made = Problem.of(Study.of(learner=learner + others, k=3, n_splits=2), task).learner
-        assert (compute_apart(made, None, lambda shared: os.getpid(), None) != os.getpid()) == apart
+        for seconds in (None, 60.0):
+            process = compute_apart(made, seconds, lambda shared: os.getpid(), None)
+            assert (process != os.getpid()) == (apart or seconds is not None)
