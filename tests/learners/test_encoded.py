@@ -3,6 +3,7 @@
 import json
 import warnings
 from dataclasses import replace
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import numpy as np
@@ -31,6 +32,7 @@ from ckcv_ray.learners.steps import (
 )
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.study.problem import Problem
+from ckcv_ray.tables.columns import Column, ColumnKind, Schema
 from ckcv_ray.tables.roles import Groups, Roles
 from ckcv_ray.tables.task import Task
 
@@ -75,13 +77,19 @@ def test_columns_are_encoded_as_by_scikit_learn(encoding, n, task):
             assert made.shape[1] == 1 + one.missing == 1 + says
         elif hasattr(by_hand, "unknown_value"):
             (rare,), (found,) = by_hand.infrequent_categories_, by_hand.categories_
-            if (
-                rare is not None
-            ):  # scikit-learn gives what was never seen their number in columns of ones alone
+            if rare is not None:  # what was never seen counts as rare; in scikit-learn it is -1
                 expected[expected == -1] = np.sum(~np.isnan(found)) - len(rare)
         assert np.array_equal(made[:, : expected.shape[1]], expected)
     assert np.isfinite(encoder.transform(task.X)).all()
     assert encoder.transform(task.X).shape[1] <= encoding.width(task.schema, 2)
+
+
+def test_parts_of_a_date_are_those_of_the_calendar():
+    moments = [datetime(1969, 12, 31, 6), datetime(2024, 2, 29, 18, 30), datetime(1970, 1, 1)]
+    days = [(moment - datetime(1970, 1, 1)) / timedelta(days=1) for moment in moments] + [np.nan]
+    parts = [[m.year, m.month, m.day, m.weekday(), m.hour + m.minute / 60] for m in moments] + [[np.nan] * 5]
+    found = expand_dates(86_400_000 * np.array(days)[:, None], Schema((Column("day", ColumnKind.DATE),)))
+    assert np.array_equal(found, np.column_stack([days, parts]), equal_nan=True)
 
 
 @pytest.mark.parametrize("encoding", [ENCODINGS[0], TARGET])
