@@ -39,8 +39,7 @@ def draw(n: int, seed: int) -> pa.Table:
 
 def coarsen(table: pa.Table) -> pa.Table:
     """Rows of which many are equal."""
-    words = {name: table[name] for name in ("y", "physician")}
-    return pa.table({name: pc.round(table[name]) for name in "ab"} | words)
+    return pa.table({x: pc.round(table[x]) for x in "ab"} | {x: table[x] for x in ("y", "physician")})
 
 
 LEARNED, JUDGED = draw(120, 0), draw(240, 1)
