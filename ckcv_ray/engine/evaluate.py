@@ -164,7 +164,7 @@ def make_failures(units: Iterable[Unit], inputs: Inputs, reason: str) -> Outcome
     if inputs.fit_timeout is not None:
         reason += f"\n(a fit may take {inputs.fit_timeout:g} seconds: fit_timeout)"
     paths = ((unit, path, length) for unit in units for path, length in unit.paths)
-    failures = (_fail(unit, path, unit.first(length), length, reason) for unit, path, length in paths)
+    failures = (_make_failure(unit, path, unit.first(length), length, reason) for unit, path, length in paths)
     return Outcome(np.empty(0, record_type(inputs.problem)), tuple(failures), ())
 
 
@@ -191,7 +191,7 @@ def _paths(unit: Unit, inputs: Inputs) -> Iterator[tuple[Evaluated, float]]:
                         with suppress(Exception, SystemExit):  # the first error is told, that at full length
                             result, end = _path(unit, inputs, prepared, path, shorter), shorter
                             break
-                result = result._replace(failure=_fail(unit, path, end, length, reason))
+                result = result._replace(failure=_make_failure(unit, path, end, length, reason))
         yield result, perf_counter() - start
 
 
@@ -231,7 +231,7 @@ def _path(unit: Unit, inputs: Inputs, prepared: Prepared, path: int, length: int
         return Evaluated(unit, path, first, totals, fits.n_iter[first:], status, kept, solving=solving)
 
 
-def _fail(unit: Unit, path: int, first: int, stop: int, reason: str) -> Failure:
+def _make_failure(unit: Unit, path: int, first: int, stop: int, reason: str) -> Failure:
     return Failure(unit.stage is not Stage.SELECT, unit.size, unit.split, path, first, stop, reason)
 
 

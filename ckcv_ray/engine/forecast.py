@@ -360,7 +360,8 @@ def plan_problem(problem: Problem, workers: Sequence[int] = WORKERS) -> Plan:
     """
     counts = [integer("workers", count, 1, MOST) for count in sequence("workers", workers, least=1)]
     tried, study, sizes = problem, problem.study, problem.sizes
-    if problem.n_evaluations > MAX_TRIAL_EVALUATIONS and problem.budget is None:  # a part of its values
+    if problem.n_evaluations > MAX_TRIAL_EVALUATIONS and problem.budget is None:
+        # a study of fewer fold sizes, splits and values is tried
         kept = np.linspace(0, len(sizes) - 1, min(len(sizes), MAX_SIZES)).astype(int)
         options: dict[str, Any] = {"k": tuple(sizes[j].k for j in kept), "report_k": ()}
         if isinstance(n_splits := study.options().get("n_splits"), int):
