@@ -21,7 +21,7 @@ from ckcv_ray.core.resampling.complete import MIN_K
 from ckcv_ray.learners.svm.learner import GaussianSVM
 from ckcv_ray.study.parts import MAX_HALVED_ROWS, MIN_HELD_OUT
 from ckcv_ray.tables.columns import MAX_CLASSES, MAX_TABLE_BYTES
-from ckcv_ray.tables.limits import LINE_BYTES, MAX_CELLS, MAX_TABLE_COLUMNS, MAX_TABLE_ROWS
+from ckcv_ray.tables.read import LINE_BYTES, MAX_CELLS, MAX_TABLE_COLUMNS, MAX_TABLE_ROWS
 
 ROOT = Path(__file__).resolve().parent.parent
 PLACES = ("README.md", "docs", "ckcv_ray", "jobs", "docker")

@@ -319,8 +319,7 @@ def _run(work: Work, out: str, execution: Execution, yes: bool, budget: str | No
             seconds = forecast.estimate_wall_seconds(seconds, workers)
             where = f"ray, {pluralize(workers, 'worker')}"
         time = duration(seconds) if seconds >= 1 else "less than 1 s"
-        some = any(len(outcome.records) for outcome in expected.outcomes)
-        time = time if some else "unknown, as every fit of the trial failed"
+        time = time if expected.is_known else "unknown, as every fit of the trial failed"
         say(f"estimated time: {time} ({where})")
         if seconds > LONG and not limited:
             say("--budget 10m ends within ten minutes instead; ckcv plan shows what other options take")

@@ -206,6 +206,11 @@ class Estimate:
     refits: float  # seconds of refitting the winner, and of all evaluations on estimate sets if exhaustive
     rounds: _RoundSeconds | None = None  # what a search within a budget takes; None for a race
 
+    @property
+    def is_known(self) -> bool:
+        """Whether any evaluation of the trial succeeded."""
+        return any(len(outcome.records) for outcome in self.outcomes)
+
     def expect_selection(self, problem: Problem) -> float:
         """Return the seconds that all evaluations of a problem, of which this is a part, would take."""
         if self.rounds is not None:
@@ -369,7 +374,7 @@ def plan_problem(problem: Problem, workers: Sequence[int] = WORKERS) -> Plan:
         thinned = study.replace(**options).with_learner(study.learner.thinned(MAX_VALUES))
         tried = Problem.of(replace(thinned, certification=Paper()), problem.task)
     expected = estimate(tried)
-    if not any(len(outcome.records) for outcome in expected.outcomes):
+    if not expected.is_known:
         failures = [failure for outcome in expected.outcomes for failure in outcome.failures]
         raise RunError(f"nothing could be computed: {describe_failures(failures, tried)}")
     every, some = map(expected.expect_selection, (problem, tried))

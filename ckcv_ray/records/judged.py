@@ -14,7 +14,7 @@ from ckcv_ray.core.intervals import BBC
 from ckcv_ray.core.measures import PROBABILITY, Outputs
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.study.problem import OUTER, Problem, describe_setting
-from ckcv_ray.tables.limits import MAX_TABLE_ROWS
+from ckcv_ray.tables.read import MAX_TABLE_ROWS
 
 JUDGED_ROWS = "judged.parquet"
 

@@ -16,12 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ckcv_ray.claims import quantity
-from ckcv_ray.claims.certificate import (
-    PROVISIONAL,
-    Compared,
-    describe_equal_rows,
-    describe_least,
-)
+from ckcv_ray.claims.certificate import PROVISIONAL, Compared, describe_equal_rows, describe_least
 from ckcv_ray.claims.error import describe_weights
 from ckcv_ray.claims.quantity import Acceptance, Claim, describe_intervals, format_ends
 from ckcv_ray.core.bounds.betting import bound_mean_loss

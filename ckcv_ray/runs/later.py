@@ -337,30 +337,33 @@ def compare(
     question = question or Question()
     if (reference is None) == (predictions is None):
         raise InputError("give either the folder of another run, or predictions=COLUMN: one of the two")
-    places = [place for place in (folder, reference) if place is not None]
-    runs = [(str(RunFolder(place)), load(place)) for place in places]
+    folders = [place for place in (folder, reference) if place is not None]
+    runs = [(str(RunFolder(place)), load(place)) for place in folders]
     judged = _read_judged(runs, question, columns, thousands)
     groups = find_groups(question.group, judged.columns.column_names)
-    sides = _classify(runs, predictions, judged)
-    left_out, judged, (run, against) = _leave_out_known(judged, sides)
+    left_out, judged, sides = _leave_out_known(judged, _classify(runs, predictions, judged))
+    run, against = sides
     for name in groups:
         check_column(name, judged.columns.column_names, " for the groups")
     of = Units.read(judged.columns, groups).row_units  # the loss of a group is the mean of its rows
-    losses = [average_by_group(side.wrong, of) for side in (run, against)]
+    losses = [average_by_group(side.wrong, of) for side in sides]
     draws = Draws(runs[0][1].study.seed, compute_salt(judged.columns, groups)).at(*JUDGED)
     differences = (losses[0] - losses[1])[draws.make_generator().permutation(len(losses[0]))]
-    answers = [list(map(str, side.predicted)) for side in (run, against)]
+    answers = [list(map(str, side.predicted)) for side in sides]
     answer = json.dumps([question.no_worse, name_groups(groups), question.delta, answers])
-    rows, learned = judged.digests
-    digests = judged.tables, rows, learned, hashlib.sha256(answer.encode()).hexdigest()
-    use = pieces.make_use(*digests, f"{run.name}, {against.name}", question.uses, question.delta)
+    digests = *_list_digests(judged.digests, sides), hashlib.sha256(answer.encode()).hexdigest()
+    compared = f"{run.name}, {against.name}"
+    use = pieces.make_use(judged.tables, *digests, compared, question.uses, question.delta)
     asked = differences, question.shared_delta, question.no_worse, question.group is not None
     verdict = paired.judge_differences(*asked)
     expected = None if verdict.better or verdict.worse else paired.expect_units(*asked)
-    errors, units = (float(losses[0].mean()), float(losses[1].mean())), len(differences)
-    counted = _count_use(use, [RunFolder(name).files for name, _ in runs], ledger)
-    said = errors, units, verdict, expected, left_out, tuple(judged.cautions)
-    return Comparison(question, run, against, *said, use, *counted)
+    errors = float(losses[0].mean()), float(losses[1].mean())
+    files = [RunFolder(name).files for name, _ in runs]
+    number, repeated, places, unwritable = _count_use(use, files, ledger)
+    return Comparison(
+        *(question, run, against, errors, len(differences), verdict, expected, left_out),
+        *(tuple(judged.cautions), use, number, repeated, places, unwritable),
+    )
 
 
 class _JudgedRows(NamedTuple):
@@ -372,8 +375,7 @@ class _JudgedRows(NamedTuple):
     # SHA-256 of the labelled rows, in any order: over all columns, and over those that each run has learned
     # from and its target
     tables: list[str]
-    # digests of each row over the same columns but the label: one array (rows,) for each. Of the rows that
-    # count there are two: over all columns, and over those of runs; none where rows are often equal
+    # digests of each row over the same columns but the label: one array (rows,) for each
     digests: list[NDArray[np.uint64]]
     cautions: list[str]  # which rows were left out, and what may void the proof
 
@@ -498,14 +500,24 @@ def _leave_out_known(judged: _JudgedRows, sides: list[Side]) -> tuple[int, _Judg
             "learned from, as rows of these columns often do: if they are the same examples, nothing is "
             "proven"
         )
-    cautions += _caution_repeats(judged.rows[0][at], judged.task)
-    (rows, *learned), nothing = [each[at] for each in judged.digests], np.empty(0, np.uint64)
+    rows, digests = [X[at] for X in judged.rows], [each[at] for each in judged.digests]
+    cautions += _caution_repeats(rows[0], judged.task)
+    counted = judged._replace(columns=judged.columns.filter(pa.array(at)), rows=rows, digests=digests)
+    return int(known.sum()), counted._replace(cautions=cautions), kept
+
+
+def _list_digests(
+    digests: list[NDArray[np.uint64]], sides: list[Side]
+) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    """Return the digests of rows by all columns, and by those that a run learned from.
+
+    Columns in which rows are often equal give none.
+    """
+    (rows, *learned), nothing = digests, np.empty(0, np.uint64)
     _, counts = np.unique(rows, return_counts=True)
     discrete = counts[counts > 1].sum() > pieces.MAX_TWINS * len(rows)
     telling = [each for each, side in zip(learned, sides, strict=False) if not side.discrete]
-    digests = [nothing if discrete else rows, np.concatenate([nothing, *telling])]
-    columns = judged.columns.filter(pa.array(at))
-    return int(known.sum()), judged._replace(columns=columns, digests=digests, cautions=cautions), kept
+    return nothing if discrete else rows, np.concatenate([nothing, *telling])
 
 
 def _caution_repeats(X: Rows, task: Task) -> Iterator[str]:

@@ -46,9 +46,8 @@ from ckcv_ray.errors import (
     convert_errors,
 )
 from ckcv_ray.tables.columns import is_plain
-from ckcv_ray.tables.limits import FOLDER_BYTES, MAX_CELLS, MAX_TABLE_ROWS, limit_memory
 from ckcv_ray.tables.objects import AT_ONCE, Bucket, Returned, ask_at_once, is_address, parse_address
-from ckcv_ray.tables.read import read_parquet
+from ckcv_ray.tables.read import FOLDER_BYTES, MAX_CELLS, MAX_TABLE_ROWS, limit_memory, read_parquet
 from ckcv_ray.version import VERSION
 
 STUDY = "study.json"  # every run folder has it

@@ -85,7 +85,7 @@ from ckcv_ray.study.parts import Paper
 from ckcv_ray.study.problem import Candidate, Problem, divide, identify_data
 from ckcv_ray.study.study import AnyStudy, Procedure, Study, run_id
 from ckcv_ray.tables.columns import Schema
-from ckcv_ray.tables.limits import MAX_CELLS, MAX_TABLE_ROWS
+from ckcv_ray.tables.read import MAX_CELLS, MAX_TABLE_ROWS
 from ckcv_ray.tables.roles import Roles
 from ckcv_ray.tables.task import Provenance, Task
 from ckcv_ray.version import VERSION

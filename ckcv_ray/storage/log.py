@@ -24,7 +24,7 @@ from ckcv_ray.learners.base import STATUSES
 from ckcv_ray.records.record import POSITIONS, Failure, Records, divide_records, record_type
 from ckcv_ray.storage.files import Files, ask_files, guard_reading, make_table, read_footer, read_table
 from ckcv_ray.study.problem import Problem
-from ckcv_ray.tables.limits import MAX_CELLS
+from ckcv_ray.tables.read import MAX_CELLS
 
 LOG = "log/"
 PART = re.compile(r"log/part-([0-9a-f]{64})\.parquet")

@@ -24,8 +24,16 @@ from numpy.typing import NDArray
 
 from ckcv_ray.errors import InputError, convert_errors, expect, suggest
 from ckcv_ray.tables.columns import NOTHING_ASKED, REMARKS, DeclaredTypes
-from ckcv_ray.tables.limits import MAX_TABLE_ROWS
-from ckcv_ray.tables.read import AS_IT_IS, SUFFIXES, Reading, check_place, find_suffix, from_matrix, read_file
+from ckcv_ray.tables.read import (
+    AS_IT_IS,
+    MAX_TABLE_ROWS,
+    SUFFIXES,
+    Reading,
+    check_place,
+    find_suffix,
+    from_matrix,
+    read_file,
+)
 from ckcv_ray.tables.roles import Roles
 from ckcv_ray.tables.task import Task, TestRows, make_test_rows
 

@@ -17,6 +17,9 @@ import codecs
 import json
 import os
 import re
+import resource
+import sys
+import threading
 import zipfile
 from codecs import BOM_UTF8
 from collections.abc import Callable, Iterable, Iterator
@@ -65,9 +68,14 @@ from ckcv_ray.tables.columns import (
     is_plain,
     is_value,
 )
-from ckcv_ray.tables.limits import LINE_BYTES, MAX_CELLS, MAX_TABLE_ROWS, check_size, limit_memory
 from ckcv_ray.tables.objects import Address, Bucket, is_address, parse_address
 
+MAX_TABLE_ROWS = 10_000_000
+MAX_TABLE_COLUMNS = 65_536
+MAX_CELLS = 1 << 27
+LINE_BYTES = 1 << 24
+FOLDER_BYTES = 2 << 30  # of memory, besides what is mapped, for reading a file of a run folder
+OWN_SHARE = 0.75  # of the free memory, for reading a table
 WESTERN = "cp1252"  # what spreadsheets in Western Europe write
 OTHERS = ("cp1251", "cp1250", "shift_jis", "gb18030", "mac_roman")
 MAX_WORDS = 50_000  # that are looked at
@@ -84,6 +92,49 @@ SYMBOLS = {
 ODD = re.compile("x|Lp|L[spq]+L|[s2]{2}|2LL|[al]U|[AU]U[al]".replace("L", "[aAlUo]"))  # see _outline
 ODD_IN_LATIN = re.compile("[lU]{3}|^[^aA]*$")
 ALONE = "àèéåöøæÀÉÅÖØÆ"  # letters that are words, or symbols, on their own
+
+
+@contextmanager
+def limit_memory(most: int | None = None) -> Iterator[None]:
+    """Let this process map at most ``most`` bytes beyond what it has; lift the limit at the end.
+
+    The limit is on the process. So none is set while Python has other threads, which could not allocate
+    either, nor on systems other than Linux: there a file may take all the memory there is.
+
+    Args:
+        most: bytes; by default three quarters of the free memory.
+
+    Raises:
+        ValueError: more is needed.
+    """
+    if sys.platform != "linux" or threading.active_count() > 1:
+        yield
+        return
+    if most is None:
+        free = next(line for line in Path("/proc/meminfo").read_text().splitlines() if "MemAvailable" in line)
+        most = int(OWN_SHARE * 1024 * int(free.split()[1]))
+    mapped = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    least = min(limit for limit in (mapped + most, soft, hard) if limit != resource.RLIM_INFINITY)
+    resource.setrlimit(resource.RLIMIT_AS, (least, hard))
+    try:
+        yield
+    except MemoryError:
+        raise ValueError(f"reading it takes more than {max(0, least - mapped) >> 20:,} MiB") from None
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+
+
+def check_size(
+    name: str, rows: int, columns: int, most_rows: int = MAX_TABLE_ROWS, most_cells: int = MAX_CELLS
+) -> None:
+    """Raise InputError if a table is too large to be read."""
+    if rows > most_rows or columns > MAX_TABLE_COLUMNS or rows * columns > most_cells:
+        raise InputError(
+            f"{name} has {rows:,} rows and {columns:,} columns: at most {most_rows:,} rows, "
+            f"{MAX_TABLE_COLUMNS:,} columns and {most_cells:,} cells can be read; leave out columns, or take "
+            "a sample of the rows"
+        )
 
 
 def find_odd(text: str) -> tuple[list[str], list[str]]:

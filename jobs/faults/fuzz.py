@@ -47,7 +47,7 @@ from ckcv_ray import CKCVError, Study, Task
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.study.study import read_toml, run_id
-from ckcv_ray.tables import limits
+from ckcv_ray.tables import read as reading
 from ckcv_ray.tables.named import read
 from ckcv_ray.tables.roles import Roles
 from ckcv_ray.tables.task import make_test_rows
@@ -213,7 +213,7 @@ class Reader:
             faulthandler.enable(log)
             resource.setrlimit(resource.RLIMIT_DATA, (GUARD * MOST_MIB << 20,) * 2)
             resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-            limits.OWN_SHARE = OWN_SHARE
+            reading.OWN_SHARE = OWN_SHARE
             with suppress(Exception, OverError):  # a finding is kept where it is found
                 one()
         os._exit(0)

@@ -273,7 +273,7 @@ import threading
 from resource import RLIMIT_AS, getrlimit
 import numpy as np
 import pyarrow as pa
-from ckcv_ray.tables.limits import limit_memory
+from ckcv_ray.tables.read import limit_memory
 
 before = getrlimit(RLIMIT_AS)
 for allocate in (lambda: np.ones(1 << 27), lambda: pa.allocate_buffer(1 << 30), lambda: [0] * (1 << 27)):

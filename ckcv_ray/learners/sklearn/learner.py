@@ -44,14 +44,7 @@ from ckcv_ray.learners.sklearn.spec import (
     list_classes,
 )
 from ckcv_ray.learners.sklearn.store import last_step, unpack
-from ckcv_ray.learners.steps import (
-    BALANCED,
-    CLASS_WEIGHT,
-    EQUALLY,
-    NAME,
-    compute_weights,
-    match_labels,
-)
+from ckcv_ray.learners.steps import BALANCED, CLASS_WEIGHT, EQUALLY, NAME, compute_weights, match_labels
 from ckcv_ray.tables.columns import Column, Schema, some
 from ckcv_ray.tables.task import Task
 

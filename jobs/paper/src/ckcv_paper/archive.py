@@ -21,9 +21,8 @@ from numpy.typing import NDArray
 
 from ckcv_paper import download
 from ckcv_ray.errors import InputError, convert_errors
-from ckcv_ray.tables.limits import MAX_CELLS, check_size
 from ckcv_ray.tables.named import Columns
-from ckcv_ray.tables.read import from_matrix, npz
+from ckcv_ray.tables.read import MAX_CELLS, check_size, from_matrix, npz
 
 VARIABLE = "CKCV_IDA"
 FORM = "ida:NAME:R, such as ida:banana:1"
