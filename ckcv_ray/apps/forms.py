@@ -24,6 +24,8 @@ NO_CONFORMITY = (
     "not a statement of conformity: nobody has checked that the run, the study or this form meets the "
     "guideline, and only the guideline's own text is binding."
 )
+SUFFIXES = (MARKDOWN, ".html")
+BY_PERSON = "by a person"
 
 
 @dataclass(frozen=True)
@@ -145,10 +147,6 @@ def list_sentences(sections: Sequence[Section], name: str) -> Iterator[str]:
                 cells = ", ".join(f"{head} {cell}" for head, cell in zip(table.heads[1:], rest, strict=True))
                 yield f"{first}: {cells}."
             yield table.note
-
-
-SUFFIXES = (MARKDOWN, ".html")
-BY_PERSON = "by a person"
 
 
 def render_form(filled: FilledForm, suffix: str) -> bytes:

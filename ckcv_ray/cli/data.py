@@ -42,6 +42,14 @@ SOURCES = (
 COLUMNS = "Columns"
 READING = "If a table is refused"
 STDIN_BYTES = 1 << 20
+THOUSANDS = make_option(
+    "Thousands separator: , or .",
+    "inferred from the numbers",
+    READING,
+    lambda mark: mark and check_choice("thousands", mark, (",", ".")),
+    "",
+)
+PLAIN_SECONDS = 10.0
 
 
 def check_source(source: str | None) -> str | None:
@@ -118,15 +126,6 @@ def read_rows_if_named(source: str | None, reading: Reading, needed: str) -> pa.
     if reading != AS_IT_IS:
         raise InputError(f"separator, sheet, skip_rows and encoding are for {needed}")
     return None
-
-
-THOUSANDS = make_option(
-    "Thousands separator: , or .",
-    "inferred from the numbers",
-    READING,
-    lambda mark: mark and check_choice("thousands", mark, (",", ".")),
-    "",
-)
 
 
 def declare_types(
@@ -221,9 +220,6 @@ def say_environment(folder: str) -> None:
         here, metadata = read_environment(run.require().study.learner), run.execution()
         if changes := "; ".join(find_changes(metadata["environment"], here) if metadata else ()):
             say(f"the run was made in another environment: {plain(changes)}. Last bits may differ.")
-
-
-PLAIN_SECONDS = 10.0
 
 
 class Display(Progress):

@@ -43,6 +43,10 @@ from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.study.study import Execution
 from ckcv_ray.tables.read import Reading
 
+HEADINGS = ("folder", "made by", "target", "rows", "state", "verdict", "result", "last written")
+LONGEST_CELL = 60
+STOP_SECONDS = 10.0  # in which a verification ends by itself, between two fits
+
 
 def status(
     folder: options.Folder, details: options.DetailsFlag = False, as_json: options.JsonFlag = False
@@ -142,10 +146,6 @@ def _describe_folder(address: str, written: float) -> ListedRun:
         return run._replace(state=state, problem=str(error))
 
 
-HEADINGS = ("folder", "made by", "target", "rows", "state", "verdict", "result", "last written")
-LONGEST_CELL = 60
-
-
 def list_folders(
     folder: Annotated[
         str,
@@ -177,9 +177,6 @@ def list_folders(
     lines += [pluralize(len(runs), "run folder"), *wrong]
     text = "\n".join(lines) if runs else f"no run folder in {folder} or below"
     show({"runs": [run._asdict() for run in runs]}, text, as_json)
-
-
-STOP_SECONDS = 10.0  # in which a verification ends by itself, between two fits
 
 
 @options.with_options(execution=options.make_execution, reading=make_reading)

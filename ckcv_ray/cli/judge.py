@@ -27,6 +27,7 @@ from ckcv_ray.tables.predictions import PredictionColumns
 from ckcv_ray.tables.read import Reading
 
 NUMBERS, GROUPS = "Numbers", "Groups and weights"
+LIVE = f"Live rows with their labels; leave it out to look only at the stream. {data.SOURCES}"
 
 
 def choose_columns(
@@ -96,9 +97,6 @@ def judge(
     if out is not None:
         say(f"page: {found.report(out)}")
     data.exit_unless_accepted(found.decisions)
-
-
-LIVE = f"Live rows with their labels; leave it out to look only at the stream. {data.SOURCES}"
 
 
 @with_options(choice=data.choose_rule, reading=data.make_reading)

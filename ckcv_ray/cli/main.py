@@ -32,6 +32,35 @@ FIRST = (  # the options in no panel, in this order
     *("target", "features", "drop", "group", "certify", "budget", "learner", "resampling", "measure"),
     *("out", "details", "as_json"),
 )
+COMMANDS = {  # the commands and their help
+    "run": "Select hyperparameters and k on labelled rows, bound the error, and write a run folder.",
+    "report": "Write an HTML report of a finished run, or the form of a reporting guideline.",
+    "predict": "Classify rows, or predict numbers, with what a finished run or evaluation has fitted.",
+    "verify": "Check a finished run, and report what was recomputed and what was taken on trust.",
+    "evaluate": "Score learners by a usual procedure of cross validation, without a certificate.",
+    "compare": "Prove on judged rows that a run errs less often than another, or at most a margin more.",
+    "watch": "Compare live rows, once their labels are known, with what a finished run has certified.",
+    "judge": "Prove how often somebody else's predictions are wrong, on rows that nothing has seen.",
+    "plan": "Estimate the evaluations, memory and time that a study needs, without running it.",
+    "status": "Show the result of a finished run, or the progress of an unfinished one.",
+    "list": "List the run folders in a folder and below it: what they are about, and what may be quoted.",
+    "export": "Write a single model of a finished run or evaluation as a file for other programs.",
+}
+PANELS = {  # panels of ``ckcv --help``, with their commands and the module of each
+    "Everyday": {
+        "run": "run",
+        "report": "report",
+        "predict": "predict",
+        "verify": "folders",
+        "evaluate": "run",
+    },
+    "Later": {"compare": "judge", "watch": "judge", "judge": "judge"},
+    "Look": {"plan": "run", "status": "folders", "list": "folders"},
+    "Hand over": {"export": "report"},
+}
+# Between two collections of garbage: importing makes many objects and hardly any garbage. With Python's 700 a
+# tenth of the time of a report goes into looking for some.
+YOUNG_OBJECTS = 10_000
 
 
 class Command(TyperCommand):
@@ -112,39 +141,6 @@ def _rank(parameter: "_click.Parameter") -> tuple[int, int]:
     if panel is not None:
         return 1 + (HELP_PANELS.index(panel) if panel in HELP_PANELS else len(HELP_PANELS)), 0
     return 0, FIRST.index(parameter.name) if parameter.name in FIRST else len(FIRST)
-
-
-COMMANDS = {  # the commands and their help
-    "run": "Select hyperparameters and k on labelled rows, bound the error, and write a run folder.",
-    "report": "Write an HTML report of a finished run, or the form of a reporting guideline.",
-    "predict": "Classify rows, or predict numbers, with what a finished run or evaluation has fitted.",
-    "verify": "Check a finished run, and report what was recomputed and what was taken on trust.",
-    "evaluate": "Score learners by a usual procedure of cross validation, without a certificate.",
-    "compare": "Prove on judged rows that a run errs less often than another, or at most a margin more.",
-    "watch": "Compare live rows, once their labels are known, with what a finished run has certified.",
-    "judge": "Prove how often somebody else's predictions are wrong, on rows that nothing has seen.",
-    "plan": "Estimate the evaluations, memory and time that a study needs, without running it.",
-    "status": "Show the result of a finished run, or the progress of an unfinished one.",
-    "list": "List the run folders in a folder and below it: what they are about, and what may be quoted.",
-    "export": "Write a single model of a finished run or evaluation as a file for other programs.",
-}
-PANELS = {  # panels of ``ckcv --help``, with their commands and the module of each
-    "Everyday": {
-        "run": "run",
-        "report": "report",
-        "predict": "predict",
-        "verify": "folders",
-        "evaluate": "run",
-    },
-    "Later": {"compare": "judge", "watch": "judge", "judge": "judge"},
-    "Look": {"plan": "run", "status": "folders", "list": "folders"},
-    "Hand over": {"export": "report"},
-}
-
-
-# Between two collections of garbage: importing makes many objects and hardly any garbage. With Python's 700 a
-# tenth of the time of a report goes into looking for some.
-YOUNG_OBJECTS = 10_000
 
 
 class Commands(TyperGroup):

@@ -29,6 +29,23 @@ from ckcv_ray.tables.objects import is_address, parse_address
 IN_JOB = "RAY_JOB_CONFIG_JSON_ENV_VAR"  # set by Ray in the processes of a job
 
 Given = TypeVar("Given")
+JsonFlag = Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")]
+DetailsFlag = Annotated[
+    bool, typer.Option("--details", help="Print every figure and claim after what may be quoted.")
+]
+SLOT_HELP = {
+    "learner": "{}, or any other of scikit-learn as module:Class. Several, as a,b, are compared; all: those "
+    "that suit the table.",
+    "resampling": "How rows are divided: complete (random splits for each k, as in the paper) or rotation "
+    "(usual k-fold).",
+    "criterion": "What is minimised: a bound on error, balanced, clipped (numbers) or "
+    "cost:sick=10,healthy=1; or mean_error.",
+    "search": "How candidates are compared: {}. A race finds the best of all; a budget says how many it has "
+    "not excluded. Its rounds: budget:keep=0.5,survivors=8,least_splits=3.",
+    "certify": "Where the proven bound comes from: paper (the run's own counts), or holdout (rows kept "
+    "aside: half of up to 400 rows, else a third).",
+}
+SLOT_PANELS = {"resampling": USUAL_PANEL, "criterion": USUAL_PANEL, "search": "Search"}  # none: most used
 
 
 def make_option(
@@ -52,12 +69,6 @@ def make_flag(name: str, text: str, panel: str | None = None) -> bool:
     """Declare an option without a value."""
     flag: bool = typer.Option(False, name, help=text, rich_help_panel=panel)
     return flag
-
-
-JsonFlag = Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")]
-DetailsFlag = Annotated[
-    bool, typer.Option("--details", help="Print every figure and claim after what may be quoted.")
-]
 
 
 def normalize_folder(value: str | None) -> str | None:
@@ -174,19 +185,6 @@ def check_run_place(out: str | None) -> str | None:
 
 
 OUT = make_option("Run folder to write, or s3://bucket/x.", "named after the table", check=check_run_place)
-SLOT_HELP = {
-    "learner": "{}, or any other of scikit-learn as module:Class. Several, as a,b, are compared; all: those "
-    "that suit the table.",
-    "resampling": "How rows are divided: complete (random splits for each k, as in the paper) or rotation "
-    "(usual k-fold).",
-    "criterion": "What is minimised: a bound on error, balanced, clipped (numbers) or "
-    "cost:sick=10,healthy=1; or mean_error.",
-    "search": "How candidates are compared: {}. A race finds the best of all; a budget says how many it has "
-    "not excluded. Its rounds: budget:keep=0.5,survivors=8,least_splits=3.",
-    "certify": "Where the proven bound comes from: paper (the run's own counts), or holdout (rows kept "
-    "aside: half of up to 400 rows, else a third).",
-}
-SLOT_PANELS = {"resampling": USUAL_PANEL, "criterion": USUAL_PANEL, "search": "Search"}  # none: most used
 
 
 def list_offered(slot: str, kind: type[AnyStudy | Execution] = Study) -> dict[str, type[Named]]:

@@ -27,6 +27,11 @@ PACKAGE = Path(__file__).resolve().parents[1]
 STDOUT, STDERR = 1, 2  # file descriptors
 console = Console(stderr=True)
 _results: list[TextIO] = []  # the stream of results, if it is kept apart
+MAY_BE_IGNORED = (signal.SIGHUP, signal.SIGUSR1)  # the first by nohup, for example
+STOPS = (signal.SIGINT, signal.SIGTERM, *MAY_BE_IGNORED)  # schedulers send the last before they kill
+STOPPING = b"stopping: saving completed work (repeat to stop at once)\n"
+GRACE_SECONDS = 10.0  # for a fit to end by itself after a first signal
+REPEAT_SECONDS = 0.3  # a signal to a group of processes also comes from the one that forwards it
 
 
 def results() -> TextIO | None:
@@ -156,13 +161,6 @@ def exit_by_code() -> Iterator[None]:
         reason, code = f"cannot write to standard output: {error.strerror or error}", 1
     say(f"ckcv: {reason}")
     sys.exit(code)
-
-
-MAY_BE_IGNORED = (signal.SIGHUP, signal.SIGUSR1)  # the first by nohup, for example
-STOPS = (signal.SIGINT, signal.SIGTERM, *MAY_BE_IGNORED)  # schedulers send the last before they kill
-STOPPING = b"stopping: saving completed work (repeat to stop at once)\n"
-GRACE_SECONDS = 10.0  # for a fit to end by itself after a first signal
-REPEAT_SECONDS = 0.3  # a signal to a group of processes also comes from the one that forwards it
 
 
 class Signals:

@@ -54,6 +54,7 @@ PREDICTIONS = "a file of predictions"
 LONGEST_HEADER = 1 << 16
 CSV = csv.WriteOptions(quoting_style="needed")
 FORMULA = ("=", "+", "-", "@", "\t", "\r")  # start of a cell that a spreadsheet runs (OWASP, CSV injection)
+WRITTEN_ANYWAY = "is a column that is written anyway: rename it in the data"
 
 
 class Output(NamedTuple):
@@ -126,9 +127,6 @@ def _format_cell(text: str, escape: bool, safe: bool) -> str:
     if escape:
         text = "".join(c if c.isprintable() and c != "\\" else escape_text(c) for c in text)
     return f"'{text}" if formula else text
-
-
-WRITTEN_ANYWAY = "is a column that is written anyway: rename it in the data"
 
 
 class Table(NamedTuple):

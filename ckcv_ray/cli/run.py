@@ -53,6 +53,12 @@ MAX_SHOWN_COLUMNS = 40
 LONGEST_NAME = 30
 WORKERS = "1,8,64,512"
 OF_PLAN = {"DATA", "--json", "--rows", "--try", "--workers", "--write-study"}  # not passed on to the run
+TRY_FOR = typer.Option(
+    None,
+    "--try",
+    help="Time for a first look at the rows to learn from, such as 30s: shows the best learner there, and "
+    "the line that starts the run.",
+)
 
 
 @with_options(execution=options.make_execution, study=options.make_study, chosen=data.choose_columns)
@@ -96,14 +102,6 @@ def run(
         reopen(work.problem, folder)
     result = _run(work, folder, execution, yes, budget)
     data.show_result(result, folder, as_json, details)
-
-
-TRY_FOR = typer.Option(
-    None,
-    "--try",
-    help="Time for a first look at the rows to learn from, such as 30s: shows the best learner there, and "
-    "the line that starts the run.",
-)
 
 
 @with_options(study=options.make_study, chosen=data.choose_columns)

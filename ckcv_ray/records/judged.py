@@ -17,6 +17,7 @@ from ckcv_ray.study.problem import OUTER, Problem, describe_setting
 from ckcv_ray.tables.read import MAX_TABLE_ROWS
 
 JUDGED_ROWS = "judged.parquet"
+HELD_OUT = "predictions.parquet"
 
 
 def make_judged_schema(problem: Problem) -> pa.Schema:
@@ -64,9 +65,6 @@ def check_judged(table: pa.Table, problem: Problem) -> pa.Table:
         raise ValueError("weight has values that are not positive")
     problem.task.target.check_judged(*(table[name].to_numpy() for name in ("label", "predicted", "loss")))
     return table
-
-
-HELD_OUT = "predictions.parquet"
 
 
 class HeldOut(NamedTuple):

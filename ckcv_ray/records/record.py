@@ -20,6 +20,9 @@ POSITIONS = ("size", "split", "path", "step")
 KEY = ("estimate", *POSITIONS)
 
 Records = NDArray[np.void]  # of ``record_type``
+NO_RECORD = -1
+NOT_CONVERGED = STATUSES.index(Status.NOT_CONVERGED)
+Kept = NDArray[Any]  # of the type of the totals
 
 
 def record_type(problem: Problem) -> np.dtype[np.void]:
@@ -60,11 +63,6 @@ class Outcome(NamedTuple):
     by_learner: tuple[float, ...] = ()  # seconds of each learner; empty if they were not measured
     left: tuple[Any, ...] = ()  # units that were not evaluated, since the batch ran out of time
     held_out: tuple[Any, ...] = ()  # predictions of refit units, in a study without a certification
-
-
-NO_RECORD = -1
-NOT_CONVERGED = STATUSES.index(Status.NOT_CONVERGED)
-Kept = NDArray[Any]  # of the type of the totals
 
 
 def divide_records(records: Records) -> Iterator[tuple[bool, int, Index]]:

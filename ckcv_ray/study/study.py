@@ -83,6 +83,8 @@ READABLE = SLOTS | {"resampling": RESAMPLINGS}  # parts that a file can name, in
 FIELD_NAMES = {"certify": "certification"}  # fields of a Study whose names differ from the option's
 CLIP = "clip"  # the option of the criterion of numbers
 SEVERAL = "learner"  # the slot that may name several parts, as in svm,linear
+BACKENDS = ("auto", "ray", "serial")
+MIN_TIMEOUT = 0.1
 
 
 def read_seed(name: str, value: object, most: int) -> int:
@@ -858,10 +860,6 @@ def check_kind(study: BaseStudy, kind: type[AnyStudy]) -> None:
     expect("study", study, AnyStudy, "a Study, such as Study.of(k=(3, 5, 10))")
     if not isinstance(study, kind):
         raise InputError(f"a {study.kind} is computed by {study.command}, and a {kind.kind} is expected here")
-
-
-BACKENDS = ("auto", "ray", "serial")
-MIN_TIMEOUT = 0.1
 
 
 def _check_address(name: str, value: Any) -> str:

@@ -21,6 +21,12 @@ from ckcv_ray.tables.task import Task
 
 LARGEST_KAPPA = 0.001
 MAX_TYPED = 1 << 32  # a seed above it was drawn by --seed random
+NUMBERED = 8  # columns at a time: Arrow's table of distinct values holds at most 2 GiB
+TOO_CLOSE = 1e-4  # to a correlation of 1
+GIVES_AWAY = 1 / 50  # share of the baseline's error
+MAX_SURVEYED_ROWS = 20_000  # examined for columns that give the target away
+MAX_SURVEYED = 10_000_000  # cells
+AWAY = "gives the target away: would it be known for a new row?"
 
 
 class Repeats(NamedTuple):
@@ -113,9 +119,6 @@ def _number_compared(task: Task, X: Rows, *labels: NDArray[np.generic]) -> NDArr
     return _number_rows(np.column_stack([X[:, compared], *labels])) if any(compared) else np.arange(len(X))
 
 
-NUMBERED = 8  # columns at a time: Arrow's table of distinct values holds at most 2 GiB
-
-
 def _number_rows(rows: Rows) -> NDArray[np.intp]:
     """Return a number for each row, the same only for equal rows."""
     numbers = np.zeros(len(rows), np.int64)
@@ -129,11 +132,6 @@ def _number_rows(rows: Rows) -> NDArray[np.intp]:
 
 
 INTERVALS, MIN_OF_INTERVAL = 8, 5
-TOO_CLOSE = 1e-4  # to a correlation of 1
-GIVES_AWAY = 1 / 50  # share of the baseline's error
-MAX_SURVEYED_ROWS = 20_000  # examined for columns that give the target away
-MAX_SURVEYED = 10_000_000  # cells
-AWAY = "gives the target away: would it be known for a new row?"
 
 
 class Surveyed(NamedTuple):

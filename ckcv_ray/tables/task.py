@@ -110,6 +110,12 @@ from ckcv_ray.tables.roles import (
     read_labels,
 )
 
+Words = NDArray[np.uint64]
+MIN_ROWS = 6
+USUAL_BINS = 4
+MAX_SUBGROUPS = 200  # of a column
+LONGEST_OF_SUBGROUP = 60
+
 
 def _make_column(name: str, values: object, n: int) -> pa.Array:
     """Return "y", "groups" or "sample_weight" of n rows, given as an array, as a column."""
@@ -126,9 +132,6 @@ def _check_spread(X: NDArray[np.float64], names: Sequence[str]) -> None:
     first = X[:1]
     if np.all((first == X) | (np.isnan(first) & np.isnan(X))):
         raise InputError(f"nothing varies from row to row in {some(names)}: there is nothing to learn from")
-
-
-Words = NDArray[np.uint64]
 
 
 class CellForm(IntEnum):
@@ -276,9 +279,6 @@ def _read_value(value: Any) -> tuple[CellForm, float | Decimal | str]:
     if meant != normalize("NFC", text) and form != "time":
         return CellForm.NUMBER if form == "number" else CellForm.MOMENT, float(number)
     return CellForm.TEXT, meant
-
-
-MIN_ROWS = 6
 
 
 class Provenance(NamedTuple):
@@ -858,9 +858,6 @@ def make_test_rows(rows: "pa.Table | TestRows | None", task: Task) -> TestRows |
     return TestRows(X, y.astype(np.int32))
 
 
-USUAL_BINS = 4
-MAX_SUBGROUPS = 200  # of a column
-LONGEST_OF_SUBGROUP = 60
 USUAL_DIGITS, MAX_DIGITS = 6, 17  # of a number in a name; 17 tell any two floats apart
 
 

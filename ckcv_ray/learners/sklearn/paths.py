@@ -68,6 +68,7 @@ SAMPLE = Option(
     int,
     panel="Other learners",
 )
+TIE = 1e-12  # for squared distances, relative to the rows' squares: far above their rounding
 
 
 @dataclass(frozen=True)
@@ -353,9 +354,6 @@ def fit_model(
     """Fit one setting alone to the rows ``train``; return the model and the position of its status."""
     fit = SplitFits(learner, task, train, train[:0]).fit_alone(setting)
     return FittedEstimator(setting, fit.estimator, task.n_classes), fit.status
-
-
-TIE = 1e-12  # for squared distances, relative to the rows' squares: far above their rounding
 
 
 class EstimatorPath:
