@@ -8,7 +8,7 @@ those of kept predictions.
 
 import re
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from html import escape
 from io import StringIO
 from math import ceil
@@ -37,6 +37,7 @@ from ckcv_ray.errors import (
 )
 from ckcv_ray.learners.base import Setting
 from ckcv_ray.records.candidates import per_k
+from ckcv_ray.runs import result as results
 from ckcv_ray.runs.judged import (
     BY_BEST,
     BY_PROBABILITY,
@@ -47,20 +48,7 @@ from ckcv_ray.runs.judged import (
     trace_net_benefit,
     trace_roc,
 )
-from ckcv_ray.runs.result import (
-    Certified,
-    Result,
-    Scored,
-    SettingScores,
-    explain_no_probabilities,
-    find_shown,
-    is_numeric,
-    list_differing,
-    list_short_names,
-    lists_settings,
-    shorten_setting,
-    shorten_value,
-)
+from ckcv_ray.runs.result import Certified, Result, Scored
 from ckcv_ray.study.problem import describe_setting
 
 if TYPE_CHECKING:
@@ -86,8 +74,6 @@ BINS, MAX_STRIPS, MAX_DRAWN_CLASSES, MAX_BARS = 20, 40, 6, 15
 LISTED_BENEFITS, MAX_IMPORTANT = 11, 50  # rows in the tables of the decision curve and of importance
 LISTED_RATES = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.7, 1.0)  # in the table of the ROC curve
 LOWEST, HIGHEST = 0.4, 1.45  # of an axis of net benefits, in prevalences
-FIVE_NUMBERS = (0.0, 0.25, 0.5, 0.75, 1.0)
-QUANTILES = (0.5, 0.75, 0.9, 0.95, 1.0)
 DASHES = ((), (5, 2), (5, 2, 1, 2), (1, 2))
 ABOUT_CUT_OFF = {
     BY_PROBABILITY: "Probabilities are converted from the share of the class in these rows (Bayes). ",
@@ -179,9 +165,12 @@ def write_svg(chart: Chart, label: str) -> str:
 
 def draw_on(axes: "Axes", chart: Chart, ink: str = "black") -> None:
     """Draw a chart on matplotlib axes."""
+    from matplotlib import colormaps
+    from matplotlib.collections import PolyCollection
+    from matplotlib.colors import PowerNorm
     from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
-    scales = {"y": chart.y, "x": chart.x}
+    colours: Any = {"cmap": colormaps["viridis"].resampled(N_SHADES)}
     for part in chart.parts:
         if isinstance(part, Mark):
             colour = ink if part.colour == INK else part.colour
@@ -193,8 +182,15 @@ def draw_on(axes: "Axes", chart: Chart, ink: str = "black") -> None:
             line.set_markeredgecolor(part.edge or colour)
             line.set_markerfacecolor("none" if part.hollow else colour)
         else:
-            _draw_tiles(axes, part)
-    longest = {name: max(map(len, scale.name_ticks(np.inf)[1]), default=0) for name, scale in scales.items()}
+            corners = np.array([(-0.5, -0.5), (0.5, -0.5), (0.5, 0.5), (-0.5, 0.5)])
+            squares = np.column_stack([part.x, part.y])[:, None] + part.side[:, None, None] * corners
+            drawn = PolyCollection(squares, array=part.values, norm=PowerNorm(part.power), **colours)
+            assert axes.figure is not None
+            bar = axes.figure.colorbar(axes.add_collection(drawn), ax=axes)
+            bar.set_label(part.label, parse_math=False)
+    scales = {"y": chart.y, "x": chart.x}
+    named = {name: [shorten_name(text) for text in scale.names or ()] for name, scale in scales.items()}
+    longest = {name: max(map(len, texts), default=0) for name, texts in named.items()}
     beside = longest["y"] + (16 if any(isinstance(part, Tiles) for part in chart.parts) else 8)
     lengths = {"x": WIDTH - LETTER * beside, "y": chart.height}
     rooms = {"x": lengths["x"] / (LETTER * (longest["x"] + 2)), "y": chart.height / LINE_HEIGHT}
@@ -211,8 +207,10 @@ def draw_on(axes: "Axes", chart: Chart, ink: str = "black") -> None:
         elif scale.whole:
             axis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
         if scale.names is not None:
-            getattr(axes, f"set_{name}lim")(-0.6, len(scale.names) - 0.4)
-            axis.set_ticks(*scale.name_ticks(rooms[name]), parse_math=False)
+            texts = named[name]
+            every = ceil(len(texts) / max(1.0, rooms[name])) or 1
+            getattr(axes, f"set_{name}lim")(-0.6, len(texts) - 0.4)
+            axis.set_ticks(range(0, len(texts), every), texts[::every], parse_math=False)
         axis.set_inverted(scale.down)
     names = [shorten_name(part.name, MAX_KEY) for part in chart.parts if isinstance(part, Mark) and part.name]
     above: Any = {"loc": "lower left", "bbox_to_anchor": (0, 1), "frameon": False}
@@ -221,19 +219,6 @@ def draw_on(axes: "Axes", chart: Chart, ink: str = "black") -> None:
     for text, name in zip(axes.legend(**above).get_texts() if names else (), names, strict=True):
         text.set_parse_math(False)
         text.set_text(name)
-
-
-def _draw_tiles(axes: "Axes", tiles: Tiles) -> None:
-    from matplotlib import colormaps
-    from matplotlib.collections import PolyCollection
-    from matplotlib.colors import PowerNorm
-
-    corners = np.array([(-0.5, -0.5), (0.5, -0.5), (0.5, 0.5), (-0.5, 0.5)])
-    squares = np.column_stack([tiles.x, tiles.y])[:, None] + tiles.side[:, None, None] * corners
-    colours: Any = {"cmap": colormaps["viridis"].resampled(N_SHADES), "norm": PowerNorm(tiles.power)}
-    drawn = axes.add_collection(PolyCollection(squares, array=tiles.values, **colours))
-    assert axes.figure is not None
-    axes.figure.colorbar(drawn, ax=axes).set_label(tiles.label, parse_math=False)
 
 
 class Picture(NamedTuple):
@@ -264,16 +249,40 @@ def draw_performance(result: Result, judged: Judged | None) -> Iterator[Picture]
 
 
 def draw_scores(result: Scored, score: Score) -> Iterator[Picture]:
-    """Yield the scores of single splits, and for each learner a heat map or a validation curve."""
+    """Yield the scores of single splits, and for each learner its means, over two hyperparameters or one."""
     splits = "inner splits" if result.computed.chosen is not None else "splits"
     if result.computed.n_splits > 1:
         yield _draw_strips(result, score)
-    by_learner = dict[str, list[SettingScores]]()
-    for row in result.settings:
-        if row.places[score.name].rank is not None:
-            by_learner.setdefault(row.learner, []).append(row)
-    for learner, rows in by_learner.items():
-        yield from _draw_validation(learner, rows, score, splits)
+    ranked = [row for row in result.settings if row.places[score.name].rank is not None]
+    for learner in dict.fromkeys(row.learner for row in ranked):
+        rows = [row for row in ranked if row.learner == learner]
+        settings, places = [row.setting for row in rows], [row.places[score.name] for row in rows]
+        means, differing = np.array([place.mean for place in places]), results.list_differing(settings)
+        grid = make_grid(settings, score.loss * means)
+        order = np.argsort(score.loss * means, kind="stable")[::-1].tolist()  # the best last
+        best, parameter = order[-1], grid.numeric
+        at_best = describe_setting({name: settings[best].get(name) for name in differing})
+        said = f"best mean {means[best]:.4g} at {at_best}."
+        if grid.names[1]:
+            y, x = np.nonzero(grid.best >= 0)
+            tiles = Tiles(x, y, np.full(len(x), FULL_SIDE), means[grid.best[y, x]], f"mean {score.name}")
+            over = f"Mean over {splits} at each pair of values{JOINED * grid.joined}"
+            caption = f"{over}; the star marks the best: {said}"
+            title = f"{score.name} of {learner} over {' and '.join(grid.names)}"
+            yield _draw_grid(title, caption, grid, best, [tiles], [f"{mean:.4f}" for mean in means.tolist()])
+        elif parameter:
+            points = {settings[i][parameter]: places[i][:2] for i in order}
+            curve = np.nan_to_num([(value, *points[value]) for value in sorted(points)]).T
+            x, mean, deviation = curve
+            bars = np.column_stack([mean - deviation, mean + deviation, x * np.nan])
+            parts = [Mark(np.repeat(x, 3), bars.ravel(), BLUE, width=0.8)]
+            parts.append(Mark(x, mean, BLUE, width=LINE, shape="o", size=4.5))
+            at = f"Mean over {splits} at each value of {parameter}{JOINED * (len(differing) > 1)}"
+            caption = f"{at}, and a standard deviation around it; {said}"
+            log = bool(x[0] > 0 and np.median(x) < (x[0] + x[-1]) / 4)  # more evenly spaced in ratios
+            chart = Chart(Scale(shorten_name(parameter), log=log), Scale(score.name), parts, 195)
+            listed = [(f"{value:g}", *map("{:.4f}".format, rest)) for value, *rest in curve.T.tolist()]
+            yield Picture(f"Validation curve of {learner}", caption, chart, (parameter, "mean", "sd"), listed)
 
 
 class Grid(NamedTuple):
@@ -283,36 +292,31 @@ class Grid(NamedTuple):
     values: Sequence[Sequence[str]]  # of each, as text
     best: Index  # position of the setting, (values of the second, of the first); -1 where there is none
     joined: bool  # whether settings also differ in others
+    numeric: str  # the first hyperparameter of several numbers, which can have a curve; "" if none has
 
 
 def make_grid(settings: Sequence[Setting], losses: Values) -> Grid:
     """Return settings of one learner over the two hyperparameters with most values; ``losses`` decide.
 
-    If one has more than ``MAX_SIDE`` values, settings are numbered instead.
+    One of several numbers comes first. With more than ``MAX_SIDE`` values of one, settings are numbered.
     """
-    differing = list_differing(settings)
-    pair = _order_names(differing)[0][:2]
+    differing = results.list_differing(settings)
+    order = sorted(differing, key=lambda name: -len(differing[name]))
+    many = [name for name in order if len(differing[name]) >= MIN_VALUES]
+    numeric = next((name for name in many if results.is_numeric(differing[name])), "")
+    pair = sorted(order, key=lambda name: name != numeric)[:2]
     if any(len(differing[name]) > MAX_SIDE for name in pair):
         settings = [{"setting": i + 1} for i in range(len(settings))]
-        differing, pair = list_differing(settings), ["setting"]
+        differing, pair = results.list_differing(settings), ["setting"]
     names = [*pair, "", ""][:2]
     values = [differing.get(name, [None]) for name in names]
-    places = [
-        [[*map(repr, of_name)].index(repr(setting.get(name))) for setting in settings]
-        for name, of_name in zip(names, values, strict=True)
-    ]
     best = np.full([*map(len, values)], -1)
+    known = [[*map(repr, of_name)] for of_name in values]
     for i in np.argsort(losses, kind="stable")[::-1].tolist():
-        best[places[0][i], places[1][i]] = i
-    return Grid(names, [[*map(shorten_value, of_name)] for of_name in values], best.T, len(differing) > 2)
-
-
-def _order_names(differing: Mapping[str, Sequence[Any]]) -> tuple[list[str], str]:
-    """Return hyperparameters, most values first but after one of several numbers; and that one."""
-    order = sorted(differing, key=lambda name: -len(differing[name]))
-    numeric = [name for name in order if len(differing[name]) >= MIN_VALUES and is_numeric(differing[name])]
-    first = numeric[0] if numeric else ""
-    return sorted(order, key=lambda name: name != first), first
+        first, second = (of.index(repr(settings[i].get(name))) for name, of in zip(names, known, strict=True))
+        best[first, second] = i
+    shown = [[*map(results.shorten_value, of_name)] for of_name in values]
+    return Grid(names, shown, best.T, len(differing) > 2, numeric)
 
 
 def draw_landscape(result: Certified) -> Picture:
@@ -402,7 +406,7 @@ def draw_folds(result: Certified) -> Picture:
             " to ".join(map(str, sorted({span["k_first"], span["k_last"]}))),
             str(span["n_select"]), span["state"],
             *(NOT_SET if span[name] is None else write(span[name]) for name, write in columns),
-            shorten_setting(span["setting"]) or NOT_SET,
+            results.shorten_setting(span["setting"]) or NOT_SET,
         )
         for span in spans
     ]  # fmt: skip
@@ -413,10 +417,10 @@ def draw_folds(result: Certified) -> Picture:
 
 
 def _draw_strips(result: Scored, score: Score) -> Picture:
-    names, caption = list_short_names(result), "Each dot is a split, and the bar is the mean."
-    rows, parts, (shown, _) = list[tuple[str, ...]](), list[Mark](), find_shown(result)
-    if lists_settings(result):
-        differing = list_differing([entry.settings[0] or {} for entry in result.entries])
+    names, caption = results.list_short_names(result), "Each dot is a split, and the bar is the mean."
+    rows, parts, (shown, _) = list[tuple[str, ...]](), list[Mark](), results.find_shown(result)
+    if results.lists_settings(result):
+        differing = results.list_differing([entry.settings[0] or {} for entry in result.entries])
         caption += f" Lines are named by {', '.join(differing)}."
     if len(names) > MAX_STRIPS:
         caption += f" The first {MAX_STRIPS} of {len(names):,} lines are drawn."
@@ -424,7 +428,7 @@ def _draw_strips(result: Scored, score: Score) -> Picture:
         values = result.of_splits(entry, score)[shown]
         if not len(values := values[~np.isnan(values)]):
             continue
-        quartiles, mean = np.quantile(values, FIVE_NUMBERS).tolist(), float(np.mean(values))
+        quartiles, mean = np.quantile(values, (0.0, 0.25, 0.5, 0.75, 1.0)).tolist(), float(np.mean(values))
         rows.append((name, f"{len(values):,}", *(f"{value:.4f}" for value in quartiles)))
         if y < MAX_STRIPS:
             parts.append(Mark(values, y, BLUE, shape="o", size=4.5, alpha=0.5))
@@ -439,42 +443,6 @@ def _draw_strips(result: Scored, score: Score) -> Picture:
     heads = ("line", "splits", "least", "lower quartile", "median", "upper quartile", "largest")
     chart = Chart(Scale(f"{score.name} of one split"), scale, parts, height)
     return Picture("Single splits", caption, chart, heads, rows)
-
-
-def _draw_validation(
-    learner: str, rows: Sequence[SettingScores], score: Score, splits: str
-) -> Iterator[Picture]:
-    """Yield the means of a learner's settings over two hyperparameters, or else over one."""
-    settings, places = [row.setting for row in rows], [row.places[score.name] for row in rows]
-    means, differing = np.array([place.mean for place in places]), list_differing(settings)
-    order = np.argsort(score.loss * means, kind="stable")[::-1].tolist()  # the best last
-    best, grid, (_, parameter) = order[-1], make_grid(settings, score.loss * means), _order_names(differing)
-    at_best = describe_setting({name: settings[best].get(name) for name in differing})
-    said = f"best mean {means[best]:.4g} at {at_best}."
-    if grid.names[1]:
-        y, x = np.nonzero(grid.best >= 0)
-        tiles = Tiles(x, y, np.full(len(x), FULL_SIDE), means[grid.best[y, x]], f"mean {score.name}")
-        over = f"Mean over {splits} at each pair of values{JOINED * grid.joined}"
-        caption = f"{over}; the star marks the best: {said}"
-        title = f"{score.name} of {learner} over {' and '.join(grid.names)}"
-        yield _draw_grid(title, caption, grid, best, [tiles], [f"{mean:.4f}" for mean in means.tolist()])
-    elif parameter:
-        points = {settings[i][parameter]: places[i][:2] for i in order}
-        curve = np.nan_to_num([(value, *points[value]) for value in sorted(points)]).T
-        x, mean, deviation = curve
-        bars = np.column_stack([mean - deviation, mean + deviation, x * np.nan])
-        parts = [
-            Mark(np.repeat(x, 3), bars.ravel(), BLUE, width=0.8),
-            Mark(x, mean, BLUE, width=LINE, shape="o", size=4.5),
-        ]
-        caption = (
-            f"Mean over {splits} at each value of {parameter}{JOINED * (len(differing) > 1)}, and a standard "
-            f"deviation around it; {said}"
-        )
-        log = bool(x[0] > 0 and np.median(x) < (x[0] + x[-1]) / 4)  # more evenly spaced in ratios
-        chart = Chart(Scale(shorten_name(parameter), log=log), Scale(score.name), parts, 195)
-        listed = [(f"{value:g}", *(f"{number:.4f}" for number in rest)) for value, *rest in curve.T.tolist()]
-        yield Picture(f"Validation curve of {learner}", caption, chart, (parameter, "mean", "sd"), listed)
 
 
 def _line(
@@ -514,7 +482,7 @@ def _draw_roc(result: Result, judged: Judged) -> Picture:
 def _draw_calibration(result: Result, judged: Judged) -> Picture:
     title, found = "Calibration", judged.calibration
     if found is None:
-        return Picture(title, f"There is none: {explain_no_probabilities()}.")
+        return Picture(title, f"There is none: {results.explain_no_probabilities()}.")
     classes, labels = result.task.classes, [*dict.fromkeys(each.label for each in found.bins)]
     parts = [Mark([0, 100], [0, 100], name="mean = share", width=1, dash=(1, 3))]
     for label, colour in zip(labels, COLOURS, strict=False):
@@ -640,39 +608,8 @@ def _draw_numbers(result: Result, judged: Judged) -> Picture:
         "Each dot is a judged row; on the dotted line the two are equal.",
         Chart(Scale("predicted"), Scale(shorten_name(result.task.target.name)), parts, 245),
         ("share of the rows", "absolute error at most"),
-        [(format_percent(q), f"{np.quantile(errors, q):.4g}") for q in QUANTILES],
+        [(format_percent(q), f"{np.quantile(errors, q):.4g}") for q in (0.5, 0.75, 0.9, 0.95, 1.0)],
     )
-
-
-def _draw_bounds(result: Certified) -> Picture:
-    c, nothing = result.certificate, (np.nan, np.nan)
-    kinds = [claim for claim in c.claims if claim.quantity.largest == 1.0 and not claim.quantity.reference]
-    claims = [claim for claim in kinds if claim.quantity.worth is None]
-    if not claims:
-        return Picture("Bounds", "There is none: no claim is a share of rows.")
-    at_most, is_error = ([getattr(claim.quantity, of) for claim in claims] for of in ("at_most", "is_error"))
-    risks, y = 100 * np.array([claim.risk for claim in claims]), np.arange(len(claims))
-    shares = [None if claim.guaranteed else claim.share for claim in claims]
-    exact = {claim: ends for claim, *ends in result.intervals}
-    low, high = 100 * np.array([exact.get(claim, nothing) for claim in claims]).T
-    proven = _draw_bars(np.where(at_most, 0, 100 - risks), np.where(at_most, risks, 100), width=10)
-    parts = [proven._replace(name="proven")]
-    if exact:
-        drawn = _draw_bars(low, high, RED, LINE)
-        parts.append(drawn._replace(name=f"exact interval, {format_level(c.delta)}"))
-    parts.append(Mark(100 * np.array(shares, np.float64), y, RED, "measured", shape="o"))
-    if any(is_error):
-        across = np.add.outer(y, [-0.4, 0.4, np.nan])[is_error].ravel()
-        parts.append(Mark(100 * c.baseline.error, across, INK, "baseline", LINE, (2, 1)))
-    rules = [claim.classifier if claim.cut_off is None else "cut-off" for claim in claims]
-    once = f", by {rules[0]}" * (len({*rules}) == 1)
-    names = [
-        f"{one.quantity}{f' of {one.label}' * (one.quantity.by_class and not one.quantity.two_classes)}"
-        f"{f', {rule}' * (not once)}"
-        for one, rule in zip(claims, rules, strict=True)
-    ]
-    scale = Scale(result.task.target.word("in %", "in % of the clip") + once, 0, 102)
-    return Picture("Bounds", "", Chart(scale, Scale(names=names, down=True), parts, 110 + 22 * len(claims)))
 
 
 class Plots(NamedTuple):
@@ -695,7 +632,34 @@ class Plots(NamedTuple):
 
         Comparisons, net benefits and what is in units of the target are left out.
         """
-        return _plot(axes, _draw_bounds(self.result))
+        c, nothing = self.result.certificate, (np.nan, np.nan)
+        shares = [one for one in c.claims if one.quantity.largest == 1.0 and not one.quantity.reference]
+        claims = [claim for claim in shares if claim.quantity.worth is None]
+        if not claims:
+            return _plot(axes, Picture("Bounds", "There is none: no claim is a share of rows."))
+        at_most, is_error = ([getattr(one.quantity, of) for one in claims] for of in ("at_most", "is_error"))
+        risks, y = 100 * np.array([claim.risk for claim in claims]), np.arange(len(claims))
+        measured = [None if claim.guaranteed else claim.share for claim in claims]
+        exact = {claim: ends for claim, *ends in self.result.intervals}
+        low, high = 100 * np.array([exact.get(claim, nothing) for claim in claims]).T
+        proven = _draw_bars(np.where(at_most, 0, 100 - risks), np.where(at_most, risks, 100), width=10)
+        parts = [proven._replace(name="proven")]
+        if exact:
+            drawn = _draw_bars(low, high, RED, LINE)
+            parts.append(drawn._replace(name=f"exact interval, {format_level(c.delta)}"))
+        parts.append(Mark(100 * np.array(measured, np.float64), y, RED, "measured", shape="o"))
+        if any(is_error):
+            across = np.add.outer(y, [-0.4, 0.4, np.nan])[is_error].ravel()
+            parts.append(Mark(100 * c.baseline.error, across, INK, "baseline", LINE, (2, 1)))
+        rules = [claim.classifier if claim.cut_off is None else "cut-off" for claim in claims]
+        once = f", by {rules[0]}" * (len({*rules}) == 1)
+        names = list[str]()
+        for claim, rule in zip(claims, rules, strict=True):
+            of = f" of {claim.label}" * (claim.quantity.by_class and not claim.quantity.two_classes)
+            names.append(f"{claim.quantity}{of}{f', {rule}' * (not once)}")
+        x = Scale(self.result.task.target.word("in %", "in % of the clip") + once, 0, 102)
+        chart = Chart(x, Scale(names=names, down=True), parts, 110 + 22 * len(claims))
+        return _plot(axes, Picture("Bounds", "", chart))
 
     def surface(self, axes: "Axes | None" = None) -> "Axes":
         """Draw L_MS, or its lower bound, for the winner's learner at its k, over its hyperparameters."""
