@@ -45,28 +45,13 @@ from ckcv_ray.errors import (
     quote,
     round_bound,
 )
-from ckcv_ray.learners.base import Setting
 from ckcv_ray.learners.sklearn.spec import list_foreign
 from ckcv_ray.learners.steps import EQUALLY, Balance
 from ckcv_ray.records.candidates import per_k, per_learner
 from ckcv_ray.records.record import Failure
 from ckcv_ray.runs import result as results
 from ckcv_ray.runs.judged import Calibration, Judged, calibrate
-from ckcv_ray.runs.result import (
-    SCORE_DELTA,
-    Certified,
-    Entry,
-    Result,
-    Scored,
-    describe_failed,
-    explain_no_probabilities,
-    find_quoted,
-    format_setting,
-    measure_error,
-    shorten_setting,
-    tabulate_claimed,
-    tabulate_predictions,
-)
+from ckcv_ray.runs.result import Certified, Entry, Result, Scored
 from ckcv_ray.storage.execution import Before
 from ckcv_ray.study.parts import MIN_HELD_OUT, Holdout
 from ckcv_ray.study.problem import Candidate, Problem, describe_setting
@@ -212,45 +197,26 @@ def tell_data(result: Result, repeats: int, most: int) -> Section:
 
     Its columns take long with many rows, and are left out if ``most`` is below the level of the page.
     """
-    task = result.problem.all_rows
-    if not task.classes:
-        target = f"a number, median (and quartiles) {_describe_typical(task.y)}"
-    else:
-        rows = np.bincount(task.y, minlength=task.n_classes).tolist()
-        shares = [
-            f"{name!r} {n:,} ({format_percent(n / task.n)})"
-            for name, n in zip(task.classes, rows, strict=True)
-        ]
-        target = f"{pluralize(len(shares), 'class', 'classes')}: {list_first(shares)}"
-    tables = list[FactTable]()
-    if most == PAGE:
-        columns, described = task.schema.columns[:MAX_DESCRIBED], list[tuple[str, ...]]()
-        for i, column in enumerate(columns):
-            known, typical = task.X[~np.isnan(task.X[:, i]), i], ""
-            if len(known) and column.kind is ColumnKind.CATEGORY:
-                counts = np.bincount(known.astype(np.intp))
-                best = int(np.argmax(counts))
-                typical = f"{column.levels[best]} ({format_percent(counts[best] / len(known))})"
-            elif len(known):
-                typical = _describe_typical(known, column.kind is ColumnKind.DATE)
-            gaps = task.n - len(known) or None
-            cells = gaps, gaps and gaps / task.n, len(np.unique(known)), typical
-            described.append(format_row(column.name, str(column.kind), *cells))
-        heads = ("column", "kind", "gaps", "share", "values", "typical")
-        more = f"Columns: the first {len(columns)} of {len(task.schema.columns):,}"
-        title = more if len(columns) < len(task.schema.columns) else "Columns"
-        tables.append(FactTable(title, heads, described, TYPICAL_IS, folded=len(columns) > MAX_OPEN_COLUMNS))
-    return Section("data", "The data", _tell_table(result, task, target, repeats), tables)
+    task, described = result.problem.all_rows, list[tuple[str, ...]]()
+    for i, column in enumerate(task.schema.columns[:MAX_DESCRIBED] if most == PAGE else ()):
+        known = task.X[~np.isnan(task.X[:, i]), i]
+        gaps, typical = task.n - len(known) or None, _describe_typical(known, column.kind, column.levels)
+        cells = gaps, gaps and gaps / task.n, len(np.unique(known)), typical
+        described.append(format_row(column.name, str(column.kind), *cells))
+    n_columns, title = len(task.schema.columns), "Columns"
+    if len(described) < n_columns:
+        title = f"Columns: the first {len(described)} of {n_columns:,}"
+    heads = ("column", "kind", "gaps", "share", "values", "typical")
+    table = FactTable(title, heads, described, TYPICAL_IS, folded=n_columns > MAX_OPEN_COLUMNS)
+    return Section("data", "The data", _tell_table(result, repeats), [table] * (most == PAGE))
 
 
-def _tell_table(result: Result, task: Task, target: str, repeats: int) -> Iterator[Fact]:
-    divided = ""
+def _tell_table(result: Result, repeats: int) -> Iterator[Fact]:
+    task, divided = result.problem.all_rows, ""
     if held := task.n - result.task.n:
         where = result.problem.certification.where
         how = "at random" if where is None else f"by {where.describe()}"
         divided = f": {result.task.n:,} to learn from, {held:,} held out {how}"
-    kinds = [column.kind for column in task.schema.columns]
-    counted = [pluralize(kinds.count(kind), str(kind), many) for kind, many in KINDS.items() if kind in kinds]
     yield Fact("run", result.run_id, DETAILS, result.run_id)
     yield Fact("table", task.source or result.execution["source"] or "arrays")
     yield Fact("rows", f"{task.n:,}{divided}", DETAILS, task.n)
@@ -262,8 +228,16 @@ def _tell_table(result: Result, task: Task, target: str, repeats: int) -> Iterat
         by = f"{task.units.name} (rows in each: {each})"
         said = f"{len(sizes):,}, by {by}; groups are independent, their rows may not be"
         yield Fact("groups", said, DETAILS, len(sizes))
+    kinds = [column.kind for column in task.schema.columns]
+    counted = [pluralize(kinds.count(kind), str(kind), many) for kind, many in KINDS.items() if kind in kinds]
     columns = f"{len(kinds):,} ({', '.join(counted)}): {list_first(task.features)}"
     yield Fact("columns", columns, DETAILS, len(kinds))
+    if task.classes:
+        rows = zip(task.classes, np.bincount(task.y, minlength=task.n_classes).tolist(), strict=True)
+        shares = [f"{name!r} {n:,} ({format_percent(n / task.n)})" for name, n in rows]
+        target = f"{pluralize(len(shares), 'class', 'classes')}: {list_first(shares)}"
+    else:
+        target = f"a number, median (and quartiles) {_describe_typical(task.y)}"
     yield Fact("target", f"{task.target.name}: {target}", DETAILS)
     missing = dict(zip(task.features, np.isnan(task.X).sum(axis=0).tolist(), strict=True))
     lacking = [f"{name} {n:,} ({format_percent(n / task.n)})" for name, n in missing.items() if n]
@@ -276,10 +250,16 @@ def _tell_table(result: Result, task: Task, target: str, repeats: int) -> Iterat
         yield Fact("weights in fits", f"by {task.weighting.column}", DETAILS)
 
 
-def _describe_typical(known: Values, dates: bool = False) -> str:
+def _describe_typical(known: Values, kind: ColumnKind = ColumnKind.NUMBER, levels: Sequence[str] = ()) -> str:
+    if not len(known):
+        return ""
+    if kind is ColumnKind.CATEGORY:
+        counts = np.bincount(known.astype(np.intp))
+        best = int(np.argmax(counts))
+        return f"{levels[best]} ({format_percent(counts[best] / len(known))})"
     quartiles = np.quantile(known, (0.25, 0.5, 0.75))
     said = [f"{number:.4g}" for number in quartiles]
-    if dates:  # in milliseconds
+    if kind is ColumnKind.DATE:  # in milliseconds
         said = np.floor(quartiles).astype("datetime64[ms]").astype("datetime64[D]").astype(str).tolist()
     return f"{said[1]} ({said[0]} to {said[2]})"
 
@@ -304,7 +284,7 @@ def tell_failures(failures: Sequence[Failure], problem: Problem) -> list[Section
     groups, heads = dict[str, list[tuple[str, ...]]](), ("stage", "k", "split", "from", "to")
     for failure in failures:
         steps = failure.first, failure.stop - 1
-        ends = [shorten_setting(problem.learner.space.setting(failure.path, step)) for step in steps]
+        ends = [results.shorten_setting(problem.learner.space.setting(failure.path, step)) for step in steps]
         stage, k = "estimate" if failure.estimate else "select", problem.folds[failure.size].k
         groups.setdefault(failure.traceback, []).append((stage, str(k), str(failure.split), *ends))
     said = "{} failed with this traceback".format
@@ -339,20 +319,17 @@ def flatten(values: object, name: str = "") -> Iterator[Fact]:
     if isinstance(values, Mapping):
         for key, value in values.items():
             yield from flatten(value, f"{name}.{key}" if name else str(key))
-    elif isinstance(values, list | tuple):  # a function among measures is put in words
-        words = (" ".join(each.values()) if isinstance(each, Mapping) else each for each in values)
-        yield Fact(name, ", ".join(map(_format_plain, words)) or "none")
-    else:
-        yield Fact(name, _format_plain(values))
-
-
-def _format_plain(value: object) -> str:
-    if value is None or value == "":
-        return NOT_SET
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    form = ".12g" if isinstance(value, float) else "," if isinstance(value, int) else ""
-    return f"{value:{form}}"
+        return
+    said = list[str]()
+    for value in values if isinstance(values, list | tuple) else [values]:
+        if isinstance(value, bool):
+            said.append("yes" if value else "no")
+        elif isinstance(value, Mapping):  # a function among measures is put in words
+            said.append(" ".join(value.values()))
+        else:
+            form = ".12g" if isinstance(value, float) else "," if isinstance(value, int) else ""
+            said.append(NOT_SET if value is None or value == "" else f"{value:{form}}")
+    yield Fact(name, ", ".join(said) or "none")
 
 
 def tell_classes(
@@ -485,10 +462,10 @@ def _tell_certified(result: Certified, judged: Judged | None, most: int) -> list
 def tell_verdict(result: Certified) -> Section:
     """Tell what of a result may be quoted, as ``tell_quote`` does, and which folders were not read."""
     c, all_rows, scope = result.certificate, result.problem.all_rows, result.problem.certification.scope
-    known = *find_quoted(result), list_cautions(result), result.decisions
+    known = *results.find_quoted(result), list_cautions(result), result.decisions
     told = tell_quote(c, result.task, *known, all_rows.units.question, scope)
     kicker = "Provisional: evaluations failed; the bound is proven nevertheless"
-    shown = [*told.facts, Fact("failed", describe_failed(result), FIRST)]
+    shown = [*told.facts, Fact("failed", results.describe_failed(result), FIRST)]
     before: Before | None = result.execution.get("before")
     if before is not None:
         folders = list[str]()
@@ -563,28 +540,13 @@ def _find_basis(claim: Claim) -> tuple[str, str]:
 
 def list_cautions(result: Certified) -> list[str]:
     """Return a sentence for each reason not to rely on what is proven, the gravest first."""
-    c, problem, task, counts = result.certificate, result.problem, result.task, tabulate_claimed(result)
-    said, learned = list[str](), np.isin(range(task.n_classes), task.y)
-    if problem.held is not None and task.classes:
-        held = np.bincount(problem.all_rows.y[problem.held], minlength=task.n_classes)
-        if listed := task.target.name_classes(np.flatnonzero(~learned), held):
-            said.append(f"Never predicted, with all rows held out, so that all count as wrong: {listed}.")
-    if counts is not None and len(counts) > 2:  # otherwise it is said by class
-        never = np.flatnonzero(learned & counts.any(axis=1) & (counts.diagonal() == 0))
-        if listed := task.target.name_classes(never, counts.sum(axis=1)):
-            said.append(f"Never predicted correctly, so that all their rows count as wrong: {listed}.")
+    c, problem, task = result.certificate, result.problem, result.task
     first = [text for text in (present("alarm", result), PROVISIONAL * c.provisional) if text]
-    said += [*describe_sorted(problem.all_rows, result.study.seed), *c.list_cautions()]
-    return [*dict.fromkeys([*first, *_list_earlier(result), *c.describe_repeats(), *said])]
-
-
-def _list_earlier(result: Certified) -> Iterator[str]:
-    """Yield a sentence if earlier runs judged rows that this one judges, and one if some saw them."""
     before: Before | None = result.execution.get("before")
-    if before is None:
-        return
-    for judged in (True, False):
-        runs, folders = [run for run in before["runs"] if run["judged"] == judged], dict[str, list[str]]()
+    for judged in (True, False):  # earlier runs judged rows that this one judges, or saw them
+        if before is None or not (runs := [run for run in before["runs"] if run["judged"] == judged]):
+            continue
+        folders = dict[str, list[str]]()
         for run in runs:  # a copy of a folder holds the same run
             name = f"{plain(run['command'])} {plain(run['run_id'])}"
             folders.setdefault(name, []).append(quote(run["folder"]))
@@ -592,44 +554,47 @@ def _list_earlier(result: Certified) -> Iterator[str]:
         some = "Rows equal to some" if any(run["twins"] for run in runs) else "Some"
         these, number = f"{some} of these {pluralize(before['rows'], 'row')} were", len(names) + 1
         listed = ", ".join(cut_list(names, "more", MAX_RUNS))
-        if runs and judged:
+        if judged:
             instead = f"{these} judged before, by {listed}. Quote {plain(runs[0]['run_id'])} if it may be."
             only = f"only if all runs were named before any was seen, and each had delta/{number}."
-            yield f"{instead} This one is covered {only}"
-        elif runs:
-            yield (
-                f"{these} seen before, by {listed}: this bound is not covered if what was shown led to this "
-                "study; --learner a,b compares them within the learning rows."
-            )
+            first.append(f"{instead} This one is covered {only}")
+        else:
+            seen = f"{these} seen before, by {listed}: this bound is not covered if what was shown led to"
+            first.append(f"{seen} this study; --learner a,b compares them within the learning rows.")
+    said, learned = list[str](), np.isin(range(task.n_classes), task.y)
+    if problem.held is not None and task.classes:
+        held = np.bincount(problem.all_rows.y[problem.held], minlength=task.n_classes)
+        if listed := task.target.name_classes(np.flatnonzero(~learned), held):
+            said.append(f"Never predicted, with all rows held out, so that all count as wrong: {listed}.")
+    counts = results.tabulate_claimed(result)
+    if counts is not None and len(counts) > 2:  # otherwise it is said by class
+        never = np.flatnonzero(learned & counts.any(axis=1) & (counts.diagonal() == 0))
+        if listed := task.target.name_classes(never, counts.sum(axis=1)):
+            said.append(f"Never predicted correctly, so that all their rows count as wrong: {listed}.")
+    said += [*describe_sorted(problem.all_rows, result.study.seed), *c.list_cautions()]
+    return [*dict.fromkeys([*first, *c.describe_repeats(), *said])]
 
 
 def _tell_next(result: Certified) -> Iterator[Fact]:
-    quoted, nothing = find_quoted(result)
+    quoted, nothing = results.find_quoted(result)
     advice = [*_advise(result)] or (["more of them, better columns, or other learners"] if nothing else [])
     for number, text in enumerate(advice):
         yield Fact("or" if number else "next", f"{NEW_ROWS}: {text}", FIRST)
-    for edge in list_edges(result.problem, result.setting):
-        yield Fact("note", f"{edge}: a better candidate may be there", DETAILS)
+    _, learner = result.problem.find_learner(result.setting)
+    inside = list_inside(learner, "param")
+    for name, grid in get_values(learner).items():
+        value = result.setting.get(name)
+        ends = (grid[0], grid[-1]) if isinstance(grid, tuple) and len(grid) > 1 else ()
+        if isinstance(value, int | float) and value in ends:
+            edge = f"{name} = {value:g} is on the edge of its grid: {NEW_ROWS}, widen"
+            option = f"--{'param ' * (name in inside)}{name.replace('_', '-')}"
+            yield Fact("note", f"{edge} {option} beyond {value:g}: a better candidate may be there", DETAILS)
     ckcv = " ".join(["ckcv", *map("--trust {}".format, list_foreign(result.study.learner.by_label.values()))])
     predict = "" if quoted is None else f"; {ckcv} predict {FOLDER} NEW.csv"
     yield Fact("then", f"{ckcv} report {FOLDER}{predict}", FIRST)
     if quoted is not None:
         does = result.task.target.word("classifies", "predicts")
         yield Fact("", f"ckcv predict {does} new rows with exactly the model the number is about.")
-
-
-def list_edges(problem: Problem, setting: Setting) -> list[str]:
-    """Return a sentence for each grid, a list of numbers, with the winner's setting on its edge."""
-    _, learner = problem.find_learner(setting)
-    inside = list_inside(learner, "param")
-    values = ((name, known, setting.get(name)) for name, known in get_values(learner).items())
-    return [
-        f"{name} = {value:g} is on the edge of its grid: {NEW_ROWS}, widen "
-        f"--{'param ' * (name in inside)}{name.replace('_', '-')} beyond {value:g}"
-        for name, known, value in values
-        if isinstance(known, tuple) and isinstance(value, int | float) and len(known) > 1
-        if value in (known[0], known[-1])
-    ]
 
 
 def _advise(result: Certified) -> Iterator[str]:
@@ -639,7 +604,7 @@ def _advise(result: Certified) -> Iterator[str]:
     held out the bound is expected from the total alone, and for more rows by assuming that its distance from
     the mean shrinks as the root of their number grows.
     """
-    c, error = result.certificate, measure_error(result)
+    c, error = result.certificate, results.measure_error(result)
     first, baseline, counted = c.first, c.baseline, not result.problem.has_losses
 
     def expect(held: int) -> float:  # the bound if as many are wrong, or as far off, as measured
@@ -673,24 +638,23 @@ def _advise(result: Certified) -> Iterator[str]:
 
 
 def _tell_subject(result: Certified, found: Calibration | None) -> Iterator[Fact]:
-    c, first, required = result.certificate, result.certificate.first, result.problem.required
-    quoted, nothing = find_quoted(result)
+    c, task, required = result.certificate, result.task, result.problem.required
+    first, (quoted, nothing), candidates = c.first, results.find_quoted(result), len(result.candidates)
     basis, lack = _find_basis(first), "" if required is None else c.explain_lack_of_cut_off(required)
     yield Fact("", describe_subject(result))
     yield Fact("required", "" if lack == first.statement else lack, FIRST)
-    yield Fact("measured", _describe_measured(result), FIRST, measure_error(result), *basis)
-    yield from tell_comparison(c, result.task)
+    yield Fact("measured", _describe_measured(result), FIRST, results.measure_error(result), *basis)
+    yield from tell_comparison(c, task)
     others = "" if quoted is not None and nothing else list_other_claims(c)
     yield Fact("proven", others, FIRST, None, *basis)
-    if (counts := tabulate_claimed(result)) is not None:
+    if (counts := results.tabulate_claimed(result)) is not None:
         # rows that the first claim counts: if it is about the error, they add up to what is measured
         rows, said = counts.sum(axis=1), list[str]()
         wrong = rows - counts.diagonal()
         worst = sorted(range(len(rows)), key=lambda number: -wrong[number] / max(1, rows[number]))
         for i in worst[:WORST]:
             share = f" ({format_percent(wrong[i] / rows[i])})" if rows[i] else ""
-            label = cut(repr(result.task.classes[i]), LONGEST_LABEL)
-            said.append(f"{label} {wrong[i]:,} of {rows[i]:,}{share}")
+            said.append(f"{cut(repr(task.classes[i]), LONGEST_LABEL)} {wrong[i]:,} of {rows[i]:,}{share}")
         more = f", {len(worst) - WORST} more classes" if len(worst) > WORST else ""
         every = first.label is None and first.rows not in (None, rows.sum())
         of_all = f", of all {rows.sum():,} rows" if every else ""
@@ -699,46 +663,37 @@ def _tell_subject(result: Certified, found: Calibration | None) -> Iterator[Fact
         by_class = f"{', '.join(said)} wrong{more}{of_all}{own}"
         yield Fact("by class", by_class, FIRST, counts.tolist(), *basis)
     yield Fact("calibration", found.verdict if found is not None and found.n_outside else "", FIRST)
-    yield from _tell_further(result)
-
-
-def _tell_further(result: Certified) -> Iterator[Fact]:
-    """Tell what the other claims of the rule come to, and which model was chosen among which."""
-    c, task, candidates = result.certificate, result.task, len(result.candidates)
-    answered = [claim for claim in c.claims if claim.quantity.answers]
-    if answered:
-        error, share = sorted(answered, key=lambda claim: not claim.quantity.at_most)
-        said = "" if error is c.first else error.statement
+    if answered := [claim for claim in c.claims if claim.quantity.answers]:
+        error, answers = sorted(answered, key=lambda claim: not claim.quantity.at_most)
+        statement = "" if error is first else error.statement
         if error.least_confidence is not None:
-            said = (
-                f"{share.limit} of new rows or more, with {error.says} of them wrong; measured: "
-                f"{error.rows:,} of {share.rows:,} held-out rows, {error.errors:,} of them wrong"
+            statement = (
+                f"{answers.limit} of new rows or more, with {error.says} of them wrong; measured: "
+                f"{error.rows:,} of {answers.rows:,} held-out rows, {error.errors:,} of them wrong"
             )
-        yield Fact("answered", said, FIRST)
+        yield Fact("answered", statement, FIRST)
     yield Fact("compared", "; ".join(one.comparison for one in c.claims if one.quantity.reference), FIRST)
     yield Fact("subgroups", describe_worst(c), FIRST)
     held = f", {c.n_held:,} held out" if c.n_held else ""
     groups = task.units.word("", f" in {result.problem.all_rows.n_units:,} groups")
     several = f", {len(c.labels)} classes" if len(c.labels) > 2 else ""
     kind = task.target.word(several, ", numbers")  # if there are two, both are named by class
-    chosen, features = Candidate(result.setting, result.k), pluralize(len(task.features), "column")
-    yield Fact("model", f"{chosen}; {c.n_rows:,} rows{groups}{held}, {features}{kind}", FIRST)
+    model, features = Candidate(result.setting, result.k), pluralize(len(task.features), "column")
+    yield Fact("model", f"{model}; {c.n_rows:,} rows{groups}{held}, {features}{kind}", FIRST)
     if (search := c.search) is None:
         yield Fact("search", f"race: the best of {candidates:,} candidates", DETAILS)
     else:
-        left, least = search["not_excluded"], search["least"]
         outcome = f"the best of {candidates:,} candidates; all others are excluded, or failed"
-        if least is not None:
-            could = describe_least(least, result.problem.clip)
-            outcome = f"{left:,} of {candidates:,} candidates were not excluded; the best could still have "
-            outcome += f"an L_MS of {could}"
+        if (least := search["least"]) is not None:
+            outcome = f"{search['not_excluded']:,} of {candidates:,} candidates were not excluded; the best "
+            outcome += f"could still have an L_MS of {describe_least(least, result.problem.clip)}"
         yield Fact("search", f"budget, effort {search['effort']:,}: {outcome}", FIRST, search)
     yield Fact("weights", describe_weights(result.problem), FIRST)
 
 
 def _describe_measured(result: Certified) -> str:
     """Return what was measured of what the first claim is about: an estimate, which the bound allows for."""
-    c, counts, positive = result.certificate, tabulate_claimed(result), result.problem.positive
+    c, counts, positive = result.certificate, results.tabulate_claimed(result), result.problem.positive
     first, on = c.first, "scored rows"
     if first.held_out:
         on = HELD_OUT if result.task.classes or first.rows else f"{c.n_held:,} {HELD_OUT}"
@@ -759,7 +714,7 @@ def _describe_measured(result: Certified) -> str:
         number = result.task.classes.index(first.label)
         rows = int(counts[number].sum())
         first = replace(first, errors=rows - int(counts[number, number]), rows=rows)
-    said = first.quantity.measure(first, on, measure_error(result), result.task)
+    said = first.quantity.measure(first, on, results.measure_error(result), result.task)
     papers = "paper" in result.problem.criterion.estimated and not result.problem.has_losses
     return said if first.held_out or not papers else f"{said}; the paper's L_EE {ceil_percent(c.l_ee)}"
 
@@ -817,8 +772,8 @@ def describe_worst(c: Compared) -> str:
 def _tell_performance(
     result: Certified, judged: Judged | None, found: Calibration | None, most: int
 ) -> Section:
-    c, counts, tables = result.certificate, tabulate_claimed(result), list[FactTable]()
-    first = c.first
+    c, counts, tables = result.certificate, results.tabulate_claimed(result), list[FactTable]()
+    first, target = c.first, result.task.target
     rule, rows = _find_basis(first)
     told = [Fact("operating point", f"{rows}, by {rule}", DETAILS, None, rule, rows)]
     if counts is not None:
@@ -826,25 +781,22 @@ def _tell_performance(
         if first.cut_off is not None:  # it depends on the labels of these rows, as do PPV and NPV at it
             fixed = [name for name in fixed[:2] if quantity.is_fixed_for(name, result.problem.required)]
         fixed = fixed if first.held_out and result.task.units.independent else []
-        wrong, tables = tell_classes(
-            result.task.classes, result.problem.positive, counts, result.study.delta, fixed, same
-        )
+        positive, delta = result.problem.positive, result.study.delta
+        wrong, tables = tell_classes(result.task.classes, positive, counts, delta, fixed, same)
         told.append(wrong)
     for baseline in c.baselines[:-1]:
-        counted = result.task.target.word(f" ({baseline.errors:,} of {baseline.rows:,})", "")
+        counted = target.word(f" ({baseline.errors:,} of {baseline.rows:,})", "")
         constant = f"if {baseline.quote(c.labels)} were always predicted"
         said = f"{baseline.figure}{counted} on the {baseline.on} {constant}"
         told.append(Fact("baseline", said, DETAILS, baseline.error, rows=baseline.on))
     if c.subgroups:
         tables.append(_tabulate_subgroups(result))
-    others = [
-        f"{claim.name} {claim.rate} ({claim.part:,} of {claim.rows:,} {HELD_OUT}), {format_ends(*ends)} "
-        f"({_find_basis(claim)[0]})"
-        for claim, *ends in result.intervals
-        if not claim.shares_rule(first)
-    ]
-    told += [Fact("measured", said, DETAILS) for said in others]
-    if others:
+    for claim, *ends in result.intervals:
+        if not claim.shares_rule(first):
+            counted = f"{claim.rate} ({claim.part:,} of {claim.rows:,} {HELD_OUT})"
+            said = f"{claim.name} {counted}, {format_ends(*ends)} ({_find_basis(claim)[0]})"
+            told.append(Fact("measured", said, DETAILS))
+    if any(fact.name == "measured" for fact in told):
         told.append(Fact("intervals", describe_intervals(c.delta), DETAILS))
     if judged is not None:  # otherwise a figure shows it
         told.append(Fact("figures", f"of {judged.rows}"))
@@ -856,9 +808,8 @@ def _tell_performance(
         if not found.n_outside:
             told.append(Fact("calibration", found.verdict, DETAILS))
     elif result.task.classes and most >= DETAILS:
-        told.append(Fact("calibration", explain_no_probabilities(), DETAILS))
-    title = result.task.target.word("Performance by class", "Performance")
-    return Section("performance", title, told, tables)
+        told.append(Fact("calibration", results.explain_no_probabilities(), DETAILS))
+    return Section("performance", target.word("Performance by class", "Performance"), told, tables)
 
 
 def _tabulate_subgroups(result: Certified) -> FactTable:
@@ -881,7 +832,7 @@ def _tabulate_subgroups(result: Certified) -> FactTable:
 
 def _tell_method(result: Certified) -> Iterator[Fact]:
     c, study, problem = result.certificate, result.study, result.problem
-    units = f"{result.task.unit}s"
+    units, learners = f"{result.task.unit}s", study.learner.by_label
     divided = f"the {units} were divided at random {pluralize(c.n_splits, 'time')} into"
     if study.resampling.name == Rotation.name:
         divided = f"the {units} were shuffled and cut into k parts, which in turn were"
@@ -894,18 +845,12 @@ def _tell_method(result: Certified) -> Iterator[Fact]:
         f"{minimised}; it was fitted again on each of its splits, and these "
         f"{pluralize(len(result.ensemble.members), 'model')} are the ensemble F*{refit}.",
     )
-    for label, learner in study.learner.by_label.items():
+    for label, learner in learners.items():
         values = learner.space.settings()
         distinct = {name: [*dict.fromkeys(map(str, column.tolist()))] for name, column in values.items()}
         lists = [f"; {name} in {{{list_first(found)}}}" for name, found in distinct.items()]
         yield Fact("settings", f"{label}: {pluralize(sum(learner.space.lengths), 'setting')}{''.join(lists)}")
     yield Fact("folds", f"k in {{{list_first([size.k for size in problem.sizes])}}}")
-    yield from _tell_preparation(result)
-    yield Fact("reference", PAPER_IS)
-
-
-def _tell_preparation(result: Certified) -> Iterator[Fact]:
-    problem, study, criterion = result.problem, result.study, result.certificate.criterion
     encoding = "all columns are numbers without gaps, and are taken as they are"
     if not problem.all_rows.schema.plain:
         encoding = (
@@ -917,22 +862,20 @@ def _tell_preparation(result: Certified) -> Iterator[Fact]:
     yield Fact("encoding", encoding)
     yield Fact("preparation", INSIDE)
     yield from (Fact("scaling", text, DETAILS) for text in problem.scaling)
-    learners = study.learner.by_label.values()
-    weights = sorted(
-        {str(getattr(learner, "class_weight", EQUALLY)) for learner in learners} - {str(EQUALLY)}
-    )
+    weights = {str(getattr(learner, "class_weight", EQUALLY)) for learner in learners.values()}
     balanced = [f"training rows balanced: {study.balance}"] * (study.balance != "none")
-    balanced += [f"classes weighted: {weight}" for weight in weights]
-    separately = f"criterion {criterion!r} counts the classes separately"
-    balanced += [separately] * (criterion in ("balanced", "cost"))
+    balanced += [f"classes weighted: {weight}" for weight in sorted(weights - {str(EQUALLY)})]
+    separately = f"criterion {c.criterion!r} counts the classes separately"
+    balanced += [separately] * (c.criterion in ("balanced", "cost"))
     yield Fact("balance", "; ".join(balanced) or "none")
-    chosen = [claim.cut_off for claim in result.certificate.claims if claim.cut_off is not None]
     cut_off = "none tuned: a row gets the class that the model names, and claims are about that class"
     if problem.required is not None:
-        label = result.task.classes[problem.positive]
-        said = f"it is {chosen[0]}; scores are larger for {label!r}" if chosen else "none qualified"
+        positive = result.task.classes[problem.positive]
+        chosen = [claim.cut_off for claim in c.claims if claim.cut_off is not None]
+        said = f"it is {chosen[0]}; scores are larger for {positive!r}" if chosen else "none qualified"
         cut_off = f"chosen on the held-out rows for {problem.required}: {said}"
     yield Fact("cut-off", result.task.target.word(cut_off, ""))
+    yield Fact("reference", PAPER_IS)
 
 
 def _tell_search(result: Certified) -> Iterator[Fact]:
@@ -984,8 +927,8 @@ def _tell_means(result: Certified) -> Iterator[Fact]:
 
 
 def _tell_scores(result: Scored, judged: Judged | None, most: int) -> list[Section]:
-    study, several = result.study, len(result.entries) > 1
-    splits, rows = pluralize(len(results.find_shown(result)[1]), "split"), pluralize(result.task.n, "row")
+    study, task, several = result.study, result.task, len(result.entries) > 1
+    splits, rows = pluralize(len(results.find_shown(result)[1]), "split"), pluralize(task.n, "row")
     balanced = f"; training rows are balanced by class ({study.balance})" * (study.balance != Balance.NONE)
     named = study.resampling.name if study.resampling.column is None else study.resampling
     divided = f"{named}: {splits} of {rows}{balanced}"
@@ -996,13 +939,20 @@ def _tell_scores(result: Scored, judged: Judged | None, most: int) -> list[Secti
     if results.find_kept(result) is not None:
         does = f"It predicts new rows with the model fitted on all rows ({entry.name})."
         advice = Fact(f"ckcv predict {FOLDER} NEW.csv", does)
-    elif not result.task.classes:
+    elif not task.classes:
         fits = "It fits the best line on all rows, to predict new ones."
         advice = Fact("ckcv evaluate … --refit best", fits)
     chosen = f"Settings were selected inside the training rows of each split, by {study.select_by}."
     if result.computed.chosen is None:
         chosen = "No setting was selected: every line of the tables is fitted as it is named."
     method = [Fact("selection", chosen), Fact("figures", FIGURE_IS), Fact("reference", REFERENCE)]
+    performance = Section("performance", "Performance by class", [Fact("", KEEP)])
+    if judged is not None and task.classes:
+        counts = results.tabulate_predictions(judged.y, judged.label, task.n_classes)
+        wrong, tables = tell_classes(task.classes, result.problem.positive, counts, MISS)
+        performance = replace(performance, facts=[Fact("operating point", judged.rows), wrong], tables=tables)
+    elif judged is not None:
+        performance = Section("performance", "Performance", [Fact("operating point", judged.rows)])
     return [
         Section("scores", "Scores", [Fact("splits", divided, FIRST, result.computed.n_splits)]),
         *(_tell_score(result, score) for score in result.scores),
@@ -1012,7 +962,7 @@ def _tell_scores(result: Scored, judged: Judged | None, most: int) -> list[Secti
         Section("voids", "What voids it?", [Fact("not covered", text) for text in not_covered]),
         Section("check", "How do I check it?", [Fact(f"ckcv verify {FOLDER}", SCORES_CHECKED)]),
         Section("next", "What do I do next?", [advice]),
-        _tell_performance_of_scores(result, judged),
+        performance,
         tell_data(result, results.count_repeats(result).rows, most),
         Section("method", "Method", method),
         Section("cost", "Time spent", tell_cost(result)),
@@ -1022,67 +972,55 @@ def _tell_scores(result: Scored, judged: Judged | None, most: int) -> list[Secti
 
 def _tell_score(result: Scored, score: Score) -> Section:
     """Return the figures of a score; where one of many settings is chosen, best mean first."""
-    task, choose, entries = result.task, result.study.choose, list(result.entries)
-    better, listed = "larger" if score.greater else "smaller", results.lists_settings(result)
+    task, choose, entries, told = result.task, result.study.choose, list(result.entries), list[Fact]()
+    better, side = ("larger", "at least") if score.greater else ("smaller", "at most")
     of_class = f"of {task.classes[1]!r}; " if score.name in OF_SECOND and task.n_classes == 2 else ""
     title, rows = f"{score.name} ({of_class}{better} is better)", list[tuple[str, ...]]()
     ranks = dict(zip(entries, (row.places[score.name].rank for row in result.settings), strict=False))
+    ranks = ranks if results.lists_settings(result) else {}
     if choose and len(entries) > MAX_LISTED_SETTINGS:
         entries = [entry for entry, _ in results.rank_entries(result, score)]
     for entry in entries:
-        found = result.figures(entry, score)
+        found, rank = result.figures(entry, score), ranks.get(entry)
         low, high = result.interval(entry, score) if result.study.interval else (nan, nan)
         lacking = (found.missing, "failed"), (found.undefined, "not defined")
-        rows.append(
-            (
-                entry.name,
-                f"{ranks[entry]}" if listed and ranks[entry] is not None else NOT_SET,
-                *map(format_score, (found.mean, found.deviation, found.error, found.pooled)),
-                f"{format_score(low)} to {format_score(high)}" if low == low else NOT_SET,
-                ", ".join(f"{count} {what}" for count, what in lacking if count) or NOT_SET,
-            )
-        )
+        figures = map(format_score, (found.mean, found.deviation, found.error, found.pooled))
+        interval = f"{format_score(low)} to {format_score(high)}" if low == low else NOT_SET
+        lost = ", ".join(f"{count} {what}" for count, what in lacking if count) or NOT_SET
+        rows.append((entry.name, NOT_SET if rank is None else f"{rank}", *figures, interval, lost))
     kind = INTERVALS.get(result.study.interval)
     interval = f"{'exact' if kind is not None and kind.exact else 'approximate'} {format_level(MISS)}"
     heads = drop_empty(("learner", "rank", "mean", "sd", "se", "pooled", interval, "lacking"), rows)
     tables = [FactTable(title, *heads, level=FIRST, most=MAX_LISTED_SETTINGS if choose else None)]
-    if result.computed.n_splits <= FEW_SPLITS:
-        names = results.list_short_names(result)
-        splits = "line", f"splits 0 to {result.computed.n_splits - 1}"
-        values = [map(format_score, result.of_splits(entry, score).tolist()) for entry in result.entries]
-        lines = [(name, ", ".join(line)) for name, line in zip(names, values, strict=True)]
-        tables.append(FactTable("Every split", splits, lines, folded=True))
-        if score.bound and not results.explain_no_bound(result):
-            bounds = [_format_bounds(result, entry, score) for entry in result.entries]
-            lines = [(name, ", ".join(line)) for name, line in zip(names, bounds, strict=True)]
-            note = BOUNDS_ARE.format("at least" if score.greater else "at most")
-            tables.append(FactTable("Bounds for single models", splits, lines, note, folded=True))
-    return Section(f"score-{score.name}", title, _tell_tests(result, score), tables)
-
-
-def _format_bounds(result: Scored, entry: Entry, score: Score) -> list[str]:
-    bounds = result.bounds(entry, score).tolist()
-    return [NOT_SET if bound != bound else round_bound(bound, up=not score.greater) for bound in bounds]
-
-
-def _tell_tests(result: Scored, score: Score) -> Iterator[Fact]:
     for entry in result.entries:
         if (test := results.judge_by_permutations(result, entry, score)) is not None:
             counted = f"; {test.undefined:,} without a mean count as if they were" if test.undefined else ""
             good = f"{test.as_good:,} of {test.n:,} permutations of the target are as good or better"
             known = "no p, since there is no mean" if test.p != test.p else f"p {test.p:.4g}: {good}{counted}"
-            yield Fact(entry.name, known, FIRST, test.p)
-    for entry in result.entries if result.computed.n_splits == 1 else ():
-        (bound,) = _format_bounds(result, entry, score)
-        if bound != NOT_SET:
-            side = "at least" if score.greater else "at most"
-            said = f"{side} {bound} on new rows, with probability {100 * (1 - SCORE_DELTA):g} %"
-            yield Fact(entry.name, said, FIRST)
+            told.append(Fact(entry.name, known, FIRST, test.p))
+    if result.computed.n_splits <= FEW_SPLITS:
+        columns = "line", f"splits 0 to {result.computed.n_splits - 1}"
+        values, bounds = list[tuple[str, ...]](), list[tuple[str, ...]]()
+        for name, entry in zip(results.list_short_names(result), result.entries, strict=True):
+            values.append((name, ", ".join(map(format_score, result.of_splits(entry, score).tolist()))))
+            proven = [
+                NOT_SET if bound != bound else round_bound(bound, up=not score.greater)
+                for bound in result.bounds(entry, score).tolist()
+            ]
+            bounds.append((name, ", ".join(proven)))
+            if len(proven) == 1 and proven != [NOT_SET]:
+                sure = f"with probability {100 * (1 - results.SCORE_DELTA):g} %"
+                told.append(Fact(entry.name, f"{side} {proven[0]} on new rows, {sure}", FIRST))
+        tables.append(FactTable("Every split", columns, values, folded=True))
+        if score.bound and not results.explain_no_bound(result):
+            note = BOUNDS_ARE.format(side)
+            tables.append(FactTable("Bounds for single models", columns, bounds, note, folded=True))
     for entry, best, compared in results.compare_entries(result, score):
         p = f"p {compared.p:.3f}" if not compared.p < 0.0005 else "p < 0.001"
-        difference, low, high = (format_score(value, "+") for value in compared[:3])
-        said = f"{difference}, 95 % interval {low} to {high}, {p}"
-        yield Fact(f"{entry.name} - {best.name}", said, FIRST, compared.difference)
+        difference, *ends = (format_score(value, "+") for value in compared[:3])
+        said = f"{difference}, 95 % interval {' to '.join(ends)}, {p}"
+        told.append(Fact(f"{entry.name} - {best.name}", said, FIRST, compared.difference))
+    return Section(f"score-{score.name}", title, told, tables)
 
 
 def _tell_inner(result: Scored) -> Iterator[Section]:
@@ -1093,7 +1031,7 @@ def _tell_inner(result: Scored) -> Iterator[Section]:
     ranked.sort(key=lambda row: row.places[by].rank or 0)
     rows = [
         (
-            f"{row.learner} ({text})" if (text := format_setting(row.setting)) else row.learner,
+            f"{row.learner} ({text})" if (text := results.format_setting(row.setting)) else row.learner,
             *map(format_score, row.places[by][:2]),
             f"{row.places[by].rank}",
         )
@@ -1104,7 +1042,7 @@ def _tell_inner(result: Scored) -> Iterator[Section]:
     tables = [FactTable(title, heads, rows, level=FIRST, most=most)]
     if result.computed.n_splits <= FEW_SPLITS:
         selected = [
-            (entry.learner, str(split), "nothing" if setting is None else format_setting(setting))
+            (entry.learner, str(split), "nothing" if setting is None else results.format_setting(setting))
             for entry in result.entries
             for split, setting in enumerate(entry.settings)
         ]
@@ -1113,7 +1051,7 @@ def _tell_inner(result: Scored) -> Iterator[Section]:
 
 
 def _tell_estimate(result: Scored, entry: Entry, splits: str) -> Iterator[Fact]:
-    score, n = result.scores[0], len(result.entries)
+    score, n, task, doubts = result.scores[0], len(result.entries), result.task, list[str]()
     found = result.figures(entry, score)
     known = found.mean == found.mean
     if known:
@@ -1124,15 +1062,9 @@ def _tell_estimate(result: Scored, entry: Entry, splits: str) -> Iterator[Fact]:
     best = f"It is the best of {n:,}, chosen by this very figure, so it is too optimistic."
     yield Fact(CAUTION, best if known and n > 1 else "")
     yield Fact(CAUTION, "" if result.complete else INCOMPLETE)
-    yield from (Fact(CAUTION, text, FIRST) for text in _list_doubts(result))
-    yield Fact(QUESTION, result.task.units.question, FIRST)
-
-
-def _list_doubts(result: Scored) -> Iterator[str]:
-    """Yield what may make scores too good and bounds untrue, or not what they seem."""
-    task, names, repeats = result.task, {score.name for score in result.scores}, results.count_repeats(result)
+    names, repeats = {one.name for one in result.scores}, results.count_repeats(result)
     if repeats.rows:
-        yield (
+        doubts.append(
             f"{describe_equal_rows(repeats.rows, task.n, task.units.independent)}: if they have the same "
             f"origin (one patient, one document), up to {ceil_percent(repeats.copies / task.n_units)} of "
             "what is scored is not new, a share of wrong rows may be too small by as much, and no bound is "
@@ -1141,30 +1073,32 @@ def _list_doubts(result: Scored) -> Iterator[str]:
     dates = [(c.name, task.X[:, i]) for i, c in enumerate(task.schema) if c.kind is ColumnKind.DATE]
     ascends = any(np.all(np.diff(values[~np.isnan(values)]) >= 0) for _, values in dates)
     if result.study.resampling.in_order and dates and not ascends:
-        yield (
+        doubts.append(
             f"{result.study.resampling} takes the order of the table to be that of time, but rows are not in "
             f"ascending order of {' or '.join(quote(name) for name, _ in dates)}: splits learn from rows "
             "that come after those that are scored. Say --time, or sort the table by its date."
         )
     if (zeros := int(np.sum(task.y == 0))) and (relative := RELATIVE & names):
-        yield (
+        doubts.append(
             f"{min(relative)} divides by the target, which is 0 in {pluralize(zeros, 'row')}: by "
             f"{np.finfo(np.float64).eps:.1g} there, as in scikit-learn, so that these rows decide the mean. "
             "Choose absolute or rmse."
         )
     if any(result.figures(entry, score).undefined for entry in result.entries for score in result.scores):
-        yield (
+        doubts.append(
             "A score that is not defined on a split, such as AUC where all rows scored are of one class, has "
             "no mean; one that is infinite on a split counts as not defined there."
         )
     explained, least = names & EXPLAINED, int(results.find_shown(result)[1].min())
     if explained and result.computed.n_splits > 1 and least < FEW_SCORED_ROWS:
         between = task.units.word("", " (and so also explains what differs between groups)")
-        yield (
+        doubts.append(
             f"{' and '.join(sorted(explained))}: a split is compared with the mean of the rows that it "
             f"scores, {least} in the smallest: read the pooled figure, which is compared with the mean of "
             f"all scored rows{between}."
         )
+    yield from (Fact(CAUTION, text, FIRST) for text in doubts)
+    yield Fact(QUESTION, task.units.question, FIRST)
 
 
 def _tell_subject_of_scores(result: Scored) -> Iterator[Fact]:
@@ -1178,7 +1112,7 @@ def _tell_subject_of_scores(result: Scored) -> Iterator[Fact]:
     grouped = result.task.split_by.column and not result.task.units.independent
     apart = " It fits on no row of a group that it scores." if grouped else ""
     yield Fact("", f"Each split fits on some rows and scores others ({resampling}).{apart}")
-    yield Fact("failed", describe_failed(result), FIRST)
+    yield Fact("failed", results.describe_failed(result), FIRST)
     yield Fact("note", resampling.note, FIRST)
     yield Fact("weights", result.task.weighting.describe(), FIRST)
     if result.study.interval:
@@ -1193,14 +1127,3 @@ def _tell_subject_of_scores(result: Scored) -> Iterator[Fact]:
     yield Fact("bound", bound if any(score.bound for score in scores) else "", FIRST)
     compared = any(results.compare_entries(result, score) for score in scores)
     yield Fact("test", TEST_IS if compared else "", FIRST)
-
-
-def _tell_performance_of_scores(result: Scored, judged: Judged | None) -> Section:
-    if judged is None:
-        return Section("performance", "Performance by class", [Fact("", KEEP)])
-    counted = Fact("operating point", judged.rows)
-    if not result.task.classes:
-        return Section("performance", "Performance", [counted])
-    counts = tabulate_predictions(judged.y, judged.label, result.task.n_classes)
-    wrong, tables = tell_classes(result.task.classes, result.problem.positive, counts, MISS)
-    return Section("performance", "Performance by class", [counted, wrong], tables)
