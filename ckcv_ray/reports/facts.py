@@ -78,7 +78,6 @@ TYPICAL_IS = (
     "Typical: the median and the quartiles, or the most common category and its share. Values: distinct ones."
 )
 KINDS = {ColumnKind.NUMBER: "numbers", ColumnKind.CATEGORY: "categories", ColumnKind.DATE: "dates"}
-NO_DIGEST: Mapping[str, str] = {}
 OWN_CUT_OFF = "; at the learner's own cut-off, not the one chosen"
 WORST = 5  # classes
 MAX_RUNS = 3  # folders named
@@ -103,8 +102,6 @@ MAX_LISTED_SETTINGS = 10  # settings listed in a terminal if one of them is chos
 MAX_INNER = 50  # settings listed with their inner splits
 FEW_SPLITS = 40  # up to which every score is listed
 FEW_SCORED_ROWS = 20  # of a split: its mean says little
-RELATIVE = frozenset({"mape", "neg_mean_absolute_percentage_error"})
-EXPLAINED = frozenset({"r2", "cor2"})
 KEEP = "The folder keeps no predictions by row: ckcv evaluate --save-predictions keeps them."
 REFERENCE = (
     "S. Arlot, A. Celisse: A survey of cross-validation procedures for model selection, Statistics Surveys "
@@ -264,21 +261,6 @@ def _describe_typical(known: Values, kind: ColumnKind = ColumnKind.NUMBER, level
     return f"{said[1]} ({said[0]} to {said[2]})"
 
 
-def tell_cost(result: Result) -> list[Fact]:
-    """Tell how much was computed, and on what."""
-    execution, counts = result.execution, result.execution["evaluations"]
-    evaluations = (
-        f"{counts['computed']:,} of {counts['planned']:,} computed "
-        f"({format_percent(counts['computed'] / counts['planned'])}), {counts['dropped']:,} dropped as "
-        f"provably beaten, {counts['failed']:,} failed"
-    )
-    return [
-        Fact("evaluations", evaluations, DETAILS, counts),
-        Fact("fits", f"{execution['fits']:,} in {execution['seconds']:.1f} s", DETAILS, execution["fits"]),
-        Fact("workers", f"{execution['workers']} ({execution['backend']})"),
-    ]
-
-
 def tell_failures(failures: Sequence[Failure], problem: Problem) -> list[Section]:
     """Tell which paths failed, by their tracebacks; nothing if none did."""
     groups, heads = dict[str, list[tuple[str, ...]]](), ("stage", "k", "split", "from", "to")
@@ -287,11 +269,10 @@ def tell_failures(failures: Sequence[Failure], problem: Problem) -> list[Section
         ends = [results.shorten_setting(problem.learner.space.setting(failure.path, step)) for step in steps]
         stage, k = "estimate" if failure.estimate else "select", problem.folds[failure.size].k
         groups.setdefault(failure.traceback, []).append((stage, str(k), str(failure.split), *ends))
-    said = "{} failed with this traceback".format
-    tables = [
-        FactTable(said(pluralize(len(paths), "path")), heads, paths, traceback, folded=True)
-        for traceback, paths in groups.items()
-    ]
+    tables = list[FactTable]()
+    for traceback, paths in groups.items():
+        title = f"{pluralize(len(paths), 'path')} failed with this traceback"
+        tables.append(FactTable(title, heads, paths, traceback, folded=True))
     return [Section("failures", "Failures", (), tables)] if tables else []
 
 
@@ -398,36 +379,52 @@ def _tell_confusion(labels: Sequence[Label], counts: NDArray[np.int64]) -> FactT
 
 
 def facts(
-    result: Result, judged: Judged | None = None, manifest: Mapping[str, str] = NO_DIGEST, most: int = PAGE
+    result: Result, judged: Judged | None = None, manifest: Mapping[str, str] | None = None, most: int = PAGE
 ) -> list[Section]:
     """Return what a finished study tells, in the order of the page.
 
     Args:
         result: what the study knows.
         judged: the rows that figures show; without a certification, the predictions that its folder keeps.
-        manifest: SHA-256 of the manifest of its folder, by the manifest's name.
+        manifest: SHA-256 of the manifest of its folder, by the manifest's name; None without a folder.
         most: the largest level told; what takes long and lies above it is left out.
     """
-    environment = flatten({"package": result.execution["package"]} | result.execution["environment"])
-    digests = {**manifest}
+    execution, digests = result.execution, {**(manifest or {})}
     if isinstance(result, Certified):
         told, digests = _tell_certified(result, judged, most), result.certificate.digests | digests
+        given = result.study.options()
+        given["k"] = given["k"] or f"3:{result.task.n_units} (all)"
+        options = {f"--{name.replace('_', '-')}": value for name, value in given.items()}
     else:
-        told = _tell_scores(cast(Scored, result), judged, most)
+        told, options = _tell_scores(cast(Scored, result), judged, most), result.study.to_json()
+    counts = execution["evaluations"]
+    evaluations = (
+        f"{counts['computed']:,} of {counts['planned']:,} computed "
+        f"({format_percent(counts['computed'] / counts['planned'])}), {counts['dropped']:,} dropped as "
+        f"provably beaten, {counts['failed']:,} failed"
+    )
+    cost = [
+        Fact("evaluations", evaluations, DETAILS, counts),
+        Fact("fits", f"{execution['fits']:,} in {execution['seconds']:.1f} s", DETAILS, execution["fits"]),
+        Fact("workers", f"{execution['workers']} ({execution['backend']})"),
+    ]
+    environment = flatten({"package": execution["package"]} | execution["environment"])
     files = [Fact(f"SHA-256.{name}", digest) for name, digest in digests.items()]
-    told.append(Section("environment", "Environment", environment))
-    return [*told, Section("files", "How to verify it", files)]
+    return [
+        *told,
+        Section("cost", "Time spent", cost),
+        Section("study", "Options", flatten(options)),
+        Section("environment", "Environment", environment),
+        Section("files", "How to verify it", files),
+    ]
 
 
-# The first screen of what is certified
+# What is certified
 
 
 def _tell_certified(result: Certified, judged: Judged | None, most: int) -> list[Section]:
     found = calibrate(result) if judged is None else judged.calibration
-    c, given = result.certificate, result.study.options()
-    given["k"] = given["k"] or f"3:{result.task.n_units} (all)"
-    options = {f"--{name.replace('_', '-')}": value for name, value in given.items()}
-    means = f"Appendix: {result.task.target.word('L_MS and L_EE', 'means over splits')}"
+    c, criterion = result.certificate, result.problem.criterion
     not_covered = [Fact("not covered", text) for text in (*c.not_covered, REPEATED)]
     told = {PROVISIONAL, describe_weights(result.problem), *c.list_cautions()}
     told |= {claim.statement for claim in c.claims}
@@ -441,6 +438,20 @@ def _tell_certified(result: Certified, judged: Judged | None, most: int) -> list
     models = [Fact("F*", f"{each} but those that estimate; k = {result.k}")]
     models += [Fact("refit", f"{one} that were not held out")] * (result.models.refit is not None)
     models += [Fact("full", f"{one}; nothing is proven for it alone")] * (result.models.full is not None)
+    scale, names, write, average = 1.0, ("L_MS", "L_EE", "error of F*"), ceil_percent, format_percent
+    minimised = criterion.describe_minimised()
+    if c.numbers is not None:
+        scale, names = c.numbers["clip"], ("selected by", "estimated", "mean error")
+        write, average, level = round_bound, format_number, format_level(c.delta)
+        minimised = f"mean error, of which at most {format_number(scale)} counts, with a {level} margin, "
+        minimised += "on the select sets (minimised)"
+    means = [
+        Fact(names[0], f"{write(scale * c.l_ms)}, {minimised}", DETAILS, c.l_ms),
+        Fact(names[1], f"{write(scale * c.l_ee)}, {criterion.estimated}", DETAILS, c.l_ee),
+        Fact(names[2], f"{average(scale * c.error)}, {ERROR_IS}", DETAILS, c.error),
+        Fact("remark", c.statements[0], DETAILS),
+    ]
+    appendix = result.task.target.word("L_MS and L_EE", "means over splits")
     return [
         tell_verdict(result),
         Section("subject", "What is it about?", _tell_subject(result, found)),
@@ -452,10 +463,8 @@ def _tell_certified(result: Certified, judged: Judged | None, most: int) -> list
         tell_data(result, c.repeats, most),
         Section("method", "Method", _tell_method(result)),
         Section("search", "Search", _tell_search(result)),
-        Section("means", means, _tell_means(result)),
+        Section("means", f"Appendix: {appendix}", means),
         Section("models", "Models", models),
-        Section("cost", "Time spent", tell_cost(result)),
-        Section("study", "Options", flatten(options)),
     ]
 
 
@@ -511,14 +520,12 @@ def tell_quote(
         reasons.append(f"{one.condition}: {one.proven}{lack}")
     accepted = f"{'NOT ACCEPTED' if failed else 'ACCEPTED'}: {'; '.join(reasons)}" if reasons else ""
     told.append(Fact("accepted", accepted, FIRST, decisions))
-    may = "Quote with CAUTION" if cautions or question else "May be quoted"
+    may, others = "Quote with CAUTION" if cautions or question else "May be quoted", list_other_claims(c)
     if quoted is None:
-        lacking = (
-            f"The {first.name} cannot be quoted." if list_other_claims(c) else "Nothing can be quoted yet."
-        )
+        lacking = f"The {first.name} cannot be quoted." if others else "Nothing can be quoted yet."
         verdict = f"{lacking} {nothing}"
     elif nothing:
-        verdict = f"The {first.name} cannot be quoted; what is proven{scope}: {list_other_claims(c)}"
+        verdict = f"The {first.name} cannot be quoted; what is proven{scope}: {others}"
     else:
         headline = first.quantity.word(first.quantity.quoted, first, task)
         verdict = f"{may}: {headline}, with probability {format_level(first.delta)}{scope}"
@@ -632,9 +639,6 @@ def _advise(result: Certified) -> Iterator[str]:
         condition = result.task.target.word(quantity.SAME_RATE, "if they are as far off as these")
         more = f"{format_about(2 * units)} {name}"
         yield f"with {more}: about {first.quantity.format(bound)}, {condition}"
-
-
-# What it is about
 
 
 def _tell_subject(result: Certified, found: Calibration | None) -> Iterator[Fact]:
@@ -766,9 +770,6 @@ def describe_worst(c: Compared) -> str:
     return f"{said} in the worst of {len(known)} ({worst.subgroup}: {counted}){small}{own}"
 
 
-# Further sections
-
-
 def _tell_performance(
     result: Certified, judged: Judged | None, found: Calibration | None, most: int
 ) -> Section:
@@ -790,7 +791,22 @@ def _tell_performance(
         said = f"{baseline.figure}{counted} on the {baseline.on} {constant}"
         told.append(Fact("baseline", said, DETAILS, baseline.error, rows=baseline.on))
     if c.subgroups:
-        tables.append(_tabulate_subgroups(result))
+        columns, cells = ("subgroup", "figure", "rows", "measured", "proven"), list[tuple[str, ...]]()
+        for claim in c.subgroups:
+            name = "mean error" if claim.quantity.is_mean else "error"
+            name = name if claim.label is None else f"recall of {claim.label}"
+            if claim.bound is not None or claim.label is None:
+                takes = (
+                    f"nothing: takes {quantity.MIN_OF_SUBGROUP} rows" if claim.bound is None else "nothing"
+                )
+                proven = claim.says if claim.says_something else takes
+                cells.append((claim.subgroup or "", name, f"{claim.rows:,}", claim.rate, proven))
+        level, own = format_level(c.delta), target.word(", at the learner's own cut-off", "")
+        note = (
+            f"Named before the run: {pluralize(len({cell for cell, *_ in cells}), 'subgroup')} of the rows "
+            f"held out. What is proven holds for all of them together, with probability {level}{own}."
+        )
+        tables.append(FactTable("Subgroups", columns, cells, note, DETAILS))
     for claim, *ends in result.intervals:
         if not claim.shares_rule(first):
             counted = f"{claim.rate} ({claim.part:,} of {claim.rows:,} {HELD_OUT})"
@@ -810,24 +826,6 @@ def _tell_performance(
     elif result.task.classes and most >= DETAILS:
         told.append(Fact("calibration", results.explain_no_probabilities(), DETAILS))
     return Section("performance", target.word("Performance by class", "Performance"), told, tables)
-
-
-def _tabulate_subgroups(result: Certified) -> FactTable:
-    c = result.certificate
-    rows = list[tuple[str, ...]]()
-    for claim in c.subgroups or ():
-        name = "mean error" if claim.quantity.is_mean else "error"
-        name = name if claim.label is None else f"recall of {claim.label}"
-        if claim.bound is not None or claim.label is None:
-            takes = f"nothing: takes {quantity.MIN_OF_SUBGROUP} rows" if claim.bound is None else "nothing"
-            proven = claim.says if claim.says_something else takes
-            rows.append((claim.subgroup or "", name, f"{claim.rows:,}", claim.rate, proven))
-    own = result.task.target.word(", at the learner's own cut-off", "")
-    note = (
-        f"Named before the run: {pluralize(len({row[0] for row in rows}), 'subgroup')} of the rows held out. "
-        f"What is proven holds for all of them together, with probability {format_level(c.delta)}{own}."
-    )
-    return FactTable("Subgroups", ("subgroup", "figure", "rows", "measured", "proven"), rows, note, DETAILS)
 
 
 def _tell_method(result: Certified) -> Iterator[Fact]:
@@ -908,21 +906,6 @@ def _tell_search(result: Certified) -> Iterator[Fact]:
         yield Fact("test error", f"{said} {covered}", DETAILS, test["error"])
 
 
-def _tell_means(result: Certified) -> Iterator[Fact]:
-    c, criterion = result.certificate, result.problem.criterion
-    scale, names, write, average = 1.0, ("L_MS", "L_EE", "error of F*"), ceil_percent, format_percent
-    minimised = criterion.describe_minimised()
-    if c.numbers is not None:
-        scale, names = c.numbers["clip"], ("selected by", "estimated", "mean error")
-        write, average, level = round_bound, format_number, format_level(c.delta)
-        minimised = f"mean error, of which at most {format_number(scale)} counts, with a {level} margin, "
-        minimised += "on the select sets (minimised)"
-    yield Fact(names[0], f"{write(scale * c.l_ms)}, {minimised}", DETAILS, c.l_ms)
-    yield Fact(names[1], f"{write(scale * c.l_ee)}, {criterion.estimated}", DETAILS, c.l_ee)
-    yield Fact(names[2], f"{average(scale * c.error)}, {ERROR_IS}", DETAILS, c.error)
-    yield Fact("remark", c.statements[0], DETAILS)
-
-
 # Scores
 
 
@@ -965,8 +948,6 @@ def _tell_scores(result: Scored, judged: Judged | None, most: int) -> list[Secti
         performance,
         tell_data(result, results.count_repeats(result).rows, most),
         Section("method", "Method", method),
-        Section("cost", "Time spent", tell_cost(result)),
-        Section("study", "Options", flatten(study.to_json())),
     ]
 
 
@@ -1078,7 +1059,8 @@ def _tell_estimate(result: Scored, entry: Entry, splits: str) -> Iterator[Fact]:
             f"ascending order of {' or '.join(quote(name) for name, _ in dates)}: splits learn from rows "
             "that come after those that are scored. Say --time, or sort the table by its date."
         )
-    if (zeros := int(np.sum(task.y == 0))) and (relative := RELATIVE & names):
+    zeros, relative = int(np.sum(task.y == 0)), names & {"mape", "neg_mean_absolute_percentage_error"}
+    if zeros and relative:
         doubts.append(
             f"{min(relative)} divides by the target, which is 0 in {pluralize(zeros, 'row')}: by "
             f"{np.finfo(np.float64).eps:.1g} there, as in scikit-learn, so that these rows decide the mean. "
@@ -1089,7 +1071,7 @@ def _tell_estimate(result: Scored, entry: Entry, splits: str) -> Iterator[Fact]:
             "A score that is not defined on a split, such as AUC where all rows scored are of one class, has "
             "no mean; one that is infinite on a split counts as not defined there."
         )
-    explained, least = names & EXPLAINED, int(results.find_shown(result)[1].min())
+    explained, least = names & {"r2", "cor2"}, int(results.find_shown(result)[1].min())
     if explained and result.computed.n_splits > 1 and least < FEW_SCORED_ROWS:
         between = task.units.word("", " (and so also explains what differs between groups)")
         doubts.append(

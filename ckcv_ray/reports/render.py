@@ -49,7 +49,7 @@ MIN_COLUMN, MAX_CELL = 9, 70  # characters of a table column in a terminal
 BLANK = re.compile(r"\n{3,}")
 FIGURE = re.compile(r"([-+≥]? ?[\d–]|at (least|most) |nothing|none)[^a-z]{0,24}")
 TOP = ("quote", "subject", "voids", "check", "next")  # sections of the first screen of a page
-MARKUP = re.compile(r"([\\`*_\[\]<>&|~#])")
+MARKUP = re.compile(r"([\\`*_\[\]<>&|~#])")  # in Markdown, and HTML inside it
 ROOM = 1.15  # the end of a card's scale, times the largest share
 SHORT = {  # the other sections of a short page, with the facts that it takes from them; None for all
     "performance": None,
@@ -66,19 +66,15 @@ def summarize(result: Result, details: bool = False, folder: str = "") -> str:
     Args:
         result: the study.
         details: whether to add what was counted, and every claim.
-        folder: where it is kept, for commands to paste; "" without one.
+        folder: where it is kept, for commands to paste, which are left out without one.
     """
-    name = shlex.quote(folder)
-    told = facts(result, most=DETAILS if details else FIRST)
-    sections = [_place(section, name if folder else "") for section in told]
+    name, sections = shlex.quote(folder), list[Section]()
+    for section in facts(result, most=DETAILS if details else FIRST):
+        kept = [fact for fact in section.facts if folder or FOLDER not in fact.text]
+        named = [replace(fact, text=fact.text.replace(FOLDER, name)) for fact in kept]
+        sections.append(replace(section, facts=named))
     command = f"ckcv status {name} --details" if folder else "summary(details=True)"
     return show_text(sections, details, command if result.claims else "")
-
-
-def _place(section: Section, folder: str) -> Section:
-    """Return a section whose commands name the folder; without one, leave commands out."""
-    kept = [fact for fact in section.facts if folder or FOLDER not in fact.text]
-    return replace(section, facts=[replace(fact, text=fact.text.replace(FOLDER, folder)) for fact in kept])
 
 
 def make_card(result: Result) -> str:
@@ -87,8 +83,8 @@ def make_card(result: Result) -> str:
     if not result.claims:
         text = summarize(result)
     else:
-        sections = [_place(section, "") for section in facts(result, most=FIRST)]
-        told = [fact for section in sections for fact in section.facts if fact.level == FIRST]
+        known = [fact for section in facts(result, most=FIRST) for fact in section.facts]
+        told = [fact for fact in known if fact.level == FIRST and FOLDER not in fact.text]
     values = {fact.name: fact.value for fact in told if fact.name in ("verdict", "measured", "baseline")}
     if values.get("verdict") is not None:  # it is an error
         most = max([*values.values(), 1e-9]) * ROOM
@@ -136,17 +132,12 @@ def report(
     run.require()
     if out is not None:
         check_page(run.files, out, "a report")
-    if out is not None and Path(out).suffix.lower() == MARKDOWN:
-        return write_report(run.files, make_markdown(folder, title, purpose), out)
-    return write_report(run.files, make_page(folder, title, author, purpose, short), out)
-
-
-def make_markdown(folder: str | PathLike[str], title: str = "", purpose: str = "") -> str:
-    """Return all that a finished run in a folder tells as Markdown, without figures; see ``report``."""
+    if out is None or Path(out).suffix.lower() != MARKDOWN:
+        return write_report(run.files, make_page(folder, title, author, purpose, short), out)
     result = load(folder)
-    top, rest = divide_sections(facts(result, manifest={MANIFEST: RunFolder(folder).sha256(MANIFEST)}))
-    sections, heading = [*top, *rest], _make_title(result, title)
-    return BLANK.sub("\n\n", fill_template("markdown.md", title=heading, sections=sections, purpose=purpose))
+    top, rest = divide_sections(facts(result, manifest={MANIFEST: run.sha256(MANIFEST)}))
+    told = {"title": _make_title(result, title), "purpose": purpose, "sections": [*top, *rest]}
+    return write_report(run.files, BLANK.sub("\n\n", fill_template("markdown.md", **told)), out)
 
 
 def make_page(
@@ -240,15 +231,10 @@ def divide_paragraphs(text: str) -> list[str]:
     return [" ".join(part.split()) for part in parts if part.strip()]
 
 
-def escape_markdown(text: str) -> str:
-    """Return text in which nothing is Markdown markup, nor HTML inside it."""
-    return MARKUP.sub(r"\\\1", text)
-
-
 @cache
 def _load_template(name: str) -> Template:
     """Return a template, compiled once; what it prints is escaped for the format that its name tells."""
-    escaped = {".md": lambda text: escape_markdown(printable(text)), ".html": printable}
+    escaped = {".md": lambda text: MARKUP.sub(r"\\\1", printable(text)), ".html": printable}
     finalize = escaped.get(Path(name).suffix, str)
     environment = Environment(
         loader=PackageLoader("ckcv_ray.reports"),

@@ -17,7 +17,7 @@ from pages import Page
 from ckcv_ray import Certified, Job, Result, Scored, Study, Task, load_run
 from ckcv_ray.errors import ceil_percent
 from ckcv_ray.reports.facts import CAUTION, DETAILS, FIRST, FOLDER, QUESTION, Fact, Section, facts
-from ckcv_ray.reports.render import LINE_WIDTH, escape_markdown, make_markdown, make_page
+from ckcv_ray.reports.render import LINE_WIDTH, MARKUP, make_page, report
 from ckcv_ray.runs.finished import load
 from ckcv_ray.runs.judged import GRID, judge_rows, trace_roc
 from ckcv_ray.runs.result import find_quoted, find_verdict, tabulate_claimed
@@ -70,23 +70,23 @@ def compute(study: Study, task: Task) -> Result:
 
 
 @CASE
-def test_every_form_shows_the_same_facts(case: str, finished: Finished) -> None:
+def test_every_form_shows_the_same_facts(case: str, finished: Finished, tmp_path: Path) -> None:
     for folder in list_folders(finished, case):
         result, sections = read(folder)
         if isinstance(result, Scored) and result.study.save_predictions:  # the page alone shows them
             sections = [section for section in sections if section.name != "performance"]
-        page, markdown = Page(show(folder)).text, make_markdown(folder)
+        page, markdown = Page(show(folder)).text, Path(report(folder, tmp_path / "told.md")).read_text()
         brief, whole = (unwrap(result.summary(details, FOLDER)) for details in (False, True))
         for fact in list_told(sections):
             assert unwrap(fact.text) in page
-            assert escape_markdown(fact.text) in markdown
+            assert MARKUP.sub(r"\\\1", fact.text) in markdown
             assert fact.level > DETAILS or unwrap(fact.text) in whole
         tables = [table for section in sections for table in section.tables]
         for table in tables:
             cells = (cell for row in table.rows for cell in row)
             for cell in (table.title, table.note.split("\n")[0], *table.heads, *cells):
                 assert unwrap(cell) in page
-                assert escape_markdown(cell) in markdown
+                assert MARKUP.sub(r"\\\1", cell) in markdown
             assert (table.title in whole) or table.level > DETAILS
         first = [fact for fact in list_told(sections, FIRST) if fact.name not in (CAUTION, "or")]
         assert all(unwrap(fact.text) in brief for fact in first)
