@@ -152,9 +152,9 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
             check_classification_targets(labels)
         if len(np.unique(labels)) < 2:
             raise InputError(f"y has one class, {labels[0]!r}: a classifier needs at least 2 classes")
-        asked = DeclaredTypes(labels=APART)  # as in scikit-learn, Yes and yes are two classes
+        types = DeclaredTypes(labels=APART)  # as in scikit-learn, Yes and yes are two classes
         named = y if hasattr(y, "name") else labels  # a column keeps its name
-        task = Task.of(rows, named, groups, asked, sample_weight=sample_weight, checked=False)
+        task = Task.of(rows, named, groups, types, sample_weight=sample_weight, checked=False)
         task.units.check()
         fewest, found = 2 * MIN_HELD_OUT, pluralize(task.n_units, task.unit)
         few = self.certify == Holdout.name and task.n_units < fewest
@@ -165,8 +165,22 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
             says = f"nothing is claimed: {found} are too few to hold some out (half are, from {fewest} on)"
             warn(says, stacklevel=2)
         self._claims_nothing = few
+        if isinstance(self.random_state, str):
+            raise InputError(f"random_state={quote(self.random_state)} is not an integer")
+        asked = {n: getattr(self, n) for n in ("learner", "sample", "k", "n_splits", "delta", "criterion")}
+        asked |= {"certify": Paper.name if few else self.certify, "seed": self.random_state}
+        if asked["certify"] == Holdout.name and self._rule in CERTIFIED:
+            asked["claim"] = (self._rule,)
+        params, learners = dict(self.params or {}), Study.of(learner=self.learner).learner.by_label.values()
+        known = {n for one in learners if isinstance(one, EstimatorLearner) for n in one.parameter_names()}
+        svms = [isinstance(one, GaussianSVM) for one in learners]
+        own = list_names(GaussianSVM) if all(svms) else ("C", "gamma") if any(svms) else ()
+        options = {name: params[name] for name in own if name in params}  # options of their own
+        left = {name: value for name, value in params.items() if name not in options or name in known}
+        asked |= options | {"param": left or None}
+        study = Study.of(**{name: value for name, value in asked.items() if value is not None})
         with watch_run(None) as listen:
-            work = check_job(Job(self._study(few), task, listen=listen))._replace(keep=True)
+            work = check_job(Job(study, task, listen=listen))._replace(keep=True)
             self.result_ = cast(Certified, compute(work, Execution(self.backend)))
         self._draws = None if self.random_state is None else seed_members(self.result_.study.seed)
         self.classes_ = np.empty(task.n_classes, labels.dtype)
@@ -219,11 +233,10 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
             rows = np.array([len(problem.split(*map(int, key)).select) for key in keys])[record]
         errors = selected["totals"][:, : problem.task.n_classes].sum(axis=1)
         scores[selected["split"], position] = 1.0 - errors / rows
-        tiled = {name: np.tile(values, len(sizes)) for name, values in space.settings().items()}
-        params = {  # None, masked, for a learner that lacks the parameter
-            name: np.ma.MaskedArray(values, mask=[value is None for value in values.tolist()])
-            for name, values in tiled.items()
-        }
+        params = dict[str, object]()
+        for name, values in space.settings().items():
+            lacking = [value is None for value in values.tolist()] * len(sizes)  # its learner has none
+            params[f"param_{name}"] = np.ma.MaskedArray(np.tile(values, len(sizes)), mask=lacking)
         listed = [{**setting, "k": size.k} for size in sizes for path in space.paths for setting in path]
         complete = np.sum(~np.isnan(scores), axis=0) == np.repeat([size.n_splits for size in sizes], n)
         mean, spread = np.full((2, len(sizes) * n), nan)
@@ -232,7 +245,7 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
         rank = rankdata(np.where(complete, -mean, np.inf), method="min").astype(np.int32)
         return {
             "params": listed,
-            **{f"param_{name}": values for name, values in params.items()},
+            **params,
             "param_k": np.ma.MaskedArray(np.repeat([size.k for size in sizes], n)),
             **{f"split{i}_test_score": row for i, row in enumerate(scores)},
             "mean_test_score": mean,
@@ -325,22 +338,6 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
         values = found.probability if needed == Output.PROBABILITY else found.rank
         assert values is not None
         return values
-
-    def _study(self, few: bool) -> Study:
-        if isinstance(self.random_state, str):
-            raise InputError(f"random_state={quote(self.random_state)} is not an integer")
-        asked = {n: getattr(self, n) for n in ("learner", "sample", "k", "n_splits", "delta", "criterion")}
-        asked |= {"certify": Paper.name if few else self.certify, "seed": self.random_state}
-        if asked["certify"] == Holdout.name and self._rule in CERTIFIED:
-            asked["claim"] = (self._rule,)
-        params, learners = dict(self.params or {}), Study.of(learner=self.learner).learner.by_label.values()
-        known = {n for one in learners if isinstance(one, EstimatorLearner) for n in one.parameter_names()}
-        svms = [isinstance(one, GaussianSVM) for one in learners]
-        own = list_names(GaussianSVM) if all(svms) else ("C", "gamma") if any(svms) else ()
-        options = {name: params[name] for name in own if name in params}  # options of their own
-        left = {name: value for name, value in params.items() if name not in options or name in known}
-        asked |= options | {"param": left or None}
-        return Study.of(**{name: value for name, value in asked.items() if value is not None})
 
     def _validate(self, X: object, **options: Any) -> Any:
         """Check as scikit-learn does; for a data frame only names, since its columns are of many kinds."""

@@ -370,10 +370,8 @@ def _tell_confusion(labels: Sequence[Label], counts: NDArray[np.int64]) -> FactT
     shares = counts / np.maximum(1, counts.sum(axis=1, keepdims=True))  # among the rows of a class
     cells = np.argwhere(counts).tolist()
     found = sorted(((i, j) for i, j in cells if i != j), key=lambda mistake: -shares[mistake])
-    rows = [
-        format_row(names[i], names[j], int(counts[i, j]), float(shares[i, j]))
-        for i, j in found[:MAX_MISTAKES]
-    ]
+    most = found[:MAX_MISTAKES]
+    rows = [format_row(names[i], names[j], int(counts[i, j]), float(shares[i, j])) for i, j in most]
     title = f"The most frequent of {pluralize(len(found), 'kind')} of mistake"
     return FactTable(title, ("actual", "predicted", "rows", "share of the class"), rows, level=DETAILS)
 
@@ -796,10 +794,8 @@ def _tell_performance(
             name = "mean error" if claim.quantity.is_mean else "error"
             name = name if claim.label is None else f"recall of {claim.label}"
             if claim.bound is not None or claim.label is None:
-                takes = (
-                    f"nothing: takes {quantity.MIN_OF_SUBGROUP} rows" if claim.bound is None else "nothing"
-                )
-                proven = claim.says if claim.says_something else takes
+                lacks = f": takes {quantity.MIN_OF_SUBGROUP} rows" * (claim.bound is None)
+                proven = claim.says if claim.says_something else f"nothing{lacks}"
                 cells.append((claim.subgroup or "", name, f"{claim.rows:,}", claim.rate, proven))
         level, own = format_level(c.delta), target.word(", at the learner's own cut-off", "")
         note = (
@@ -984,10 +980,8 @@ def _tell_score(result: Scored, score: Score) -> Section:
         values, bounds = list[tuple[str, ...]](), list[tuple[str, ...]]()
         for name, entry in zip(results.list_short_names(result), result.entries, strict=True):
             values.append((name, ", ".join(map(format_score, result.of_splits(entry, score).tolist()))))
-            proven = [
-                NOT_SET if bound != bound else round_bound(bound, up=not score.greater)
-                for bound in result.bounds(entry, score).tolist()
-            ]
+            found = result.bounds(entry, score).tolist()
+            proven = [NOT_SET if one != one else round_bound(one, up=not score.greater) for one in found]
             bounds.append((name, ", ".join(proven)))
             if len(proven) == 1 and proven != [NOT_SET]:
                 sure = f"with probability {100 * (1 - results.SCORE_DELTA):g} %"
@@ -1010,14 +1004,11 @@ def _tell_inner(result: Scored) -> Iterator[Section]:
     settings, by, heads = result.settings, str(result.study.select_by), ("setting", "mean", "sd", "rank")
     ranked = [row for row in settings if row.places[by].rank is not None]
     ranked.sort(key=lambda row: row.places[by].rank or 0)
-    rows = [
-        (
-            f"{row.learner} ({text})" if (text := results.format_setting(row.setting)) else row.learner,
-            *map(format_score, row.places[by][:2]),
-            f"{row.places[by].rank}",
-        )
-        for row in ranked[:MAX_INNER]
-    ]
+    rows = list[tuple[str, ...]]()
+    for row in ranked[:MAX_INNER]:
+        setting, place = results.format_setting(row.setting), row.places[by]
+        name = f"{row.learner} ({setting})" if setting else row.learner
+        rows.append((name, format_score(place.mean), format_score(place.deviation), f"{place.rank}"))
     of = f", the best {len(rows)} of {len(settings):,} settings" if len(settings) > len(rows) else ""
     title, most = f"Inner splits by {by}{of}", MAX_LISTED_SETTINGS
     tables = [FactTable(title, heads, rows, level=FIRST, most=most)]

@@ -78,11 +78,9 @@ DASHES = ((), (5, 2), (5, 2, 1, 2), (1, 2))
 ABOUT_CUT_OFF = {
     BY_PROBABILITY: "Probabilities are converted from the share of the class in these rows (Bayes). ",
     BY_BEST: "The best cut-off is chosen on the rows it is measured on, so its curve is too optimistic. ",
-    "": "",
 }
 JOINED = ", at the best values of the others"
-MIN_VALUES = 3  # of a hyperparameter that has a curve
-MAX_SIDE = 40  # values of a hyperparameter in a grid
+MIN_VALUES, MAX_SIDE = 3, 40  # of a hyperparameter that has a curve, and of one in a grid
 
 
 class Mark(NamedTuple):
@@ -123,12 +121,6 @@ class Scale(NamedTuple):
     down: bool = False  # whether it grows downward
     whole: bool = False  # whether its values are whole numbers
 
-    def name_ticks(self, most: float) -> tuple[list[float], list[str]]:
-        """Return at most ``most`` of the positions that have names, and their names."""
-        names = [shorten_name(name) for name in self.names or ()]
-        every = ceil(len(names) / max(1.0, most)) or 1
-        return [*map(float, range(0, len(names), every))], names[::every]
-
 
 class Chart(NamedTuple):
     """What is drawn on two axes, in this order."""
@@ -156,11 +148,9 @@ def write_svg(chart: Chart, label: str) -> str:
         drawn = figure.Figure((WIDTH / 72, chart.height / 72), facecolor="none", layout="constrained")
         draw_on(drawn.add_subplot(facecolor="none"), chart, INK)
         drawn.savefig(file, format="svg", metadata=dict.fromkeys(("Creator", "Date", "Format", "Type")))
-    _, drawing = file.getvalue().split("</defs>", 1)  # the first is for the style of a whole document
-    drawing = re.sub(
-        "<[^>]*>", lambda tag: NOT_OF_A_PAGE.sub("", tag[0]).replace(INK, "currentColor"), drawing
-    )
-    return f'<svg role="img" aria-label="{escape(label)}" viewBox="0 0 {WIDTH} {chart.height:g}">{drawing}'
+    _, svg = file.getvalue().split("</defs>", 1)  # the first is for the style of a whole document
+    svg = re.sub("<[^>]*>", lambda tag: NOT_OF_A_PAGE.sub("", tag[0]).replace(INK, "currentColor"), svg)
+    return f'<svg role="img" aria-label="{escape(label)}" viewBox="0 0 {WIDTH} {chart.height:g}">{svg}'
 
 
 def draw_on(axes: "Axes", chart: Chart, ink: str = "black") -> None:
@@ -323,11 +313,8 @@ def draw_landscape(result: Certified) -> Picture:
     """Return the figure of all candidates at the winner's k."""
     problem, n_splits = result.problem, result.certificate.n_splits
     number, _ = problem.find_learner(result.setting)
-    rows = [
-        row
-        for row in result.candidates.to_pylist()
-        if row["k_first"] <= result.k <= row["k_last"] and problem.learner_of_paths[row["path"]] == number
-    ]
+    at_k = [row for row in result.candidates.to_pylist() if row["k_first"] <= result.k <= row["k_last"]]
+    rows = [row for row in at_k if problem.learner_of_paths[row["path"]] == number]
     value = np.array([row["lower_bound"] if row["l_ms"] is None else row["l_ms"] for row in rows])
     state, splits = (np.array([row[name] for row in rows]) for name in ("state", "splits"))
     settings = [problem.learner.space.setting(row["path"], row["step"]) for row in rows]
@@ -368,10 +355,8 @@ def _draw_grid(
     star = Mark(x, y, "white", shape="*", size=11, edge="black")
     (first, second), corner = grid.values, " \\ ".join(filter(None, grid.names[::-1])) or "setting"
     across, up = Scale(grid.names[0], names=first), Scale(grid.names[1], names=second)
-    rows = [
-        (name, *(NOT_SET if i < 0 else texts[i] for i in line))
-        for name, line in zip(second, grid.best.tolist(), strict=True)
-    ]
+    cells = np.append(texts, NOT_SET)[grid.best].tolist()  # where there is no setting, -1 is the last
+    rows = [(name, *line) for name, line in zip(second, cells, strict=True)]
     return Picture(title, caption, Chart(across, up, [*parts, star]), (corner, *first), rows)
 
 
@@ -382,10 +367,8 @@ def draw_folds(result: Certified) -> Picture:
     bounded = [span for span in spans if span["l_ms"] is None]
     x = np.array([(span["k_first"], span["k_last"], np.nan) for span in bounded], np.float64).ravel()
     y = np.array([100 * (span["lower_bound"] or 0.0) for span in bounded])
-    parts = [
-        Mark(x, np.repeat(y, 3), width=0.8),
-        Mark(x[::3], y, name="lower bound" * bool(bounded), shape="^", hollow=True),
-    ]
+    parts = [Mark(x, np.repeat(y, 3), width=0.8)]
+    parts.append(Mark(x[::3], y, name="lower bound" * bool(bounded), shape="^", hollow=True))
     for column, colour, shape in (("l_ms", BLUE, "o"), ("l_ee", ORANGE, "s")):
         known = [span for span in spans if span["l_ms"] is not None and span[column] is not None]
         x, y = (np.array([span[name] for span in known], np.float64) for name in ("k_first", column))
@@ -508,7 +491,7 @@ def _draw_net_benefit(result: Result, judged: Judged) -> Picture:
     caption = (
         f"Net benefit where {format_percent(found.prevalence)} are positive, in percent of all rows, by the "
         "probability from which a row is worth flagging. All curves are measured. "
-        f"{ABOUT_CUT_OFF[found.cut_off]}{of_proven}"
+        f"{ABOUT_CUT_OFF.get(found.cut_off, '')}{of_proven}"
     )
     parts = [
         _line(found.worth[[0, -1]], [0, 0], INK, "flag no row", 1),
@@ -555,10 +538,8 @@ def _draw_scores(result: Result, judged: Judged) -> Picture:
     for i, (name, of_class) in enumerate(zip(shown, counts, strict=False)):
         steps = [0, *np.repeat(100 * of_class / max(1, of_class.sum()), 2), 0]
         parts.append(Mark(np.repeat(edges, 2), steps, COLOURS[i], name, 1.6, DASHES[i % len(DASHES)]))
-    rows = [
-        format_row(f"{low:.3g} to {high:.3g}", *column)
-        for low, high, column in zip(edges[:-1], edges[1:], counts[: len(shown)].T.tolist(), strict=True)
-    ]
+    bins = zip(edges[:-1], edges[1:], counts[: len(shown)].T.tolist(), strict=True)
+    rows = [format_row(f"{low:.3g} to {high:.3g}", *column) for low, high, column in bins]
     chart = Chart(Scale(x), Scale("% of the class", 0), parts, 190)
     caption = f"Share of the rows of each class, by score. {where}"
     return Picture(title, caption, chart, ("score", *shown), rows)
@@ -599,17 +580,13 @@ def _draw_numbers(result: Result, judged: Judged) -> Picture:
     truth, predicted = judged.y.astype(np.float64), judged.label.astype(np.float64)
     both, errors = np.concatenate([truth, predicted]), np.abs(predicted - truth)
     ends = [float(both.min()), float(both.max())]
-    parts = [
-        Mark(ends, ends, width=1, dash=(1, 3)),
-        Mark(predicted, truth, BLUE, shape="o", size=3, alpha=FAINT),
-    ]
-    return Picture(
-        "Predicted and true numbers",
-        "Each dot is a judged row; on the dotted line the two are equal.",
-        Chart(Scale("predicted"), Scale(shorten_name(result.task.target.name)), parts, 245),
-        ("share of the rows", "absolute error at most"),
-        [(format_percent(q), f"{np.quantile(errors, q):.4g}") for q in (0.5, 0.75, 0.9, 0.95, 1.0)],
-    )
+    parts = [Mark(ends, ends, width=1, dash=(1, 3))]
+    parts.append(Mark(predicted, truth, BLUE, shape="o", size=3, alpha=FAINT))
+    chart = Chart(Scale("predicted"), Scale(shorten_name(result.task.target.name)), parts, 245)
+    rows = [(format_percent(q), f"{np.quantile(errors, q):.4g}") for q in (0.5, 0.75, 0.9, 0.95, 1.0)]
+    caption = "Each dot is a judged row; on the dotted line the two are equal."
+    heads = ("share of the rows", "absolute error at most")
+    return Picture("Predicted and true numbers", caption, chart, heads, rows)
 
 
 class Plots(NamedTuple):

@@ -172,25 +172,11 @@ def make_page(
                 tables = section.tables if name == "performance" else ()  # nothing that is folded
                 rest.append(replace(section, facts=kept, tables=tables, figures=()))
     origin = f"ckcv {result.study.command} {result.run_id}"
-    heading = [
-        f"finished {result.execution['finished']}",
-        f"author: {author}" if author else "author not named",
-        origin,
-        f"ckcv_ray {result.execution['package']}",
-    ]
-    return fill_template(
-        "page.html",
-        title=_make_title(result, title),
-        heading=heading,
-        purpose=purpose,
-        short=short,
-        top=top,
-        rest=rest,
-        level=level,
-        task=result.task,
-        origin=origin,
-        maker=f"ckcv report from the files of run {result.run_id}",
-    )
+    who, made = f"author: {author}" if author else "author not named", result.execution
+    heading = [f"finished {made['finished']}", who, origin, f"ckcv_ray {made['package']}"]
+    head = {"title": _make_title(result, title), "heading": heading, "purpose": purpose, "short": short}
+    foot = {"origin": origin, "maker": f"ckcv report from the files of run {result.run_id}", "level": level}
+    return fill_template("page.html", top=top, rest=rest, task=result.task, **head, **foot)
 
 
 def _make_title(result: Result, title: str) -> str:
