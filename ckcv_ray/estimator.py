@@ -34,7 +34,6 @@ from ckcv_ray.tables.roles import APART
 from ckcv_ray.tables.task import Task, make_rows
 
 RULES = ("auto", "vote", "random", "refit")
-CERTIFIED = ("vote", "refit")  # rules by which the held-out rows are classified
 CONDITION = (
     "The bounds are about this estimator on the columns that fit was given. What was done to them before, "
     "with the help of the learning rows, such as by earlier steps of a Pipeline, is not covered: put it into "
@@ -169,7 +168,7 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
             raise InputError(f"random_state={quote(self.random_state)} is not an integer")
         asked = {n: getattr(self, n) for n in ("learner", "sample", "k", "n_splits", "delta", "criterion")}
         asked |= {"certify": Paper.name if few else self.certify, "seed": self.random_state}
-        if asked["certify"] == Holdout.name and self._rule in CERTIFIED:
+        if asked["certify"] == Holdout.name and self._rule != "random":  # which judges no held-out row
             asked["claim"] = (self._rule,)
         params, learners = dict(self.params or {}), Study.of(learner=self.learner).learner.by_label.values()
         known = {n for one in learners if isinstance(one, EstimatorLearner) for n in one.parameter_names()}

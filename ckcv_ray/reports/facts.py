@@ -194,57 +194,54 @@ def tell_data(result: Result, repeats: int, most: int) -> Section:
 
     Its columns take long with many rows, and are left out if ``most`` is below the level of the page.
     """
-    task, described = result.problem.all_rows, list[tuple[str, ...]]()
-    for i, column in enumerate(task.schema.columns[:MAX_DESCRIBED] if most == PAGE else ()):
-        known = task.X[~np.isnan(task.X[:, i]), i]
-        gaps, typical = task.n - len(known) or None, _describe_typical(known, column.kind, column.levels)
-        cells = gaps, gaps and gaps / task.n, len(np.unique(known)), typical
-        described.append(format_row(column.name, str(column.kind), *cells))
-    n_columns, title = len(task.schema.columns), "Columns"
-    if len(described) < n_columns:
-        title = f"Columns: the first {len(described)} of {n_columns:,}"
-    heads = ("column", "kind", "gaps", "share", "values", "typical")
-    table = FactTable(title, heads, described, TYPICAL_IS, folded=n_columns > MAX_OPEN_COLUMNS)
-    return Section("data", "The data", _tell_table(result, repeats), [table] * (most == PAGE))
-
-
-def _tell_table(result: Result, repeats: int) -> Iterator[Fact]:
-    task, divided = result.problem.all_rows, ""
+    task, columns, divided = result.problem.all_rows, result.problem.all_rows.schema.columns, ""
     if held := task.n - result.task.n:
         where = result.problem.certification.where
         how = "at random" if where is None else f"by {where.describe()}"
         divided = f": {result.task.n:,} to learn from, {held:,} held out {how}"
-    yield Fact("run", result.run_id, DETAILS, result.run_id)
-    yield Fact("table", task.source or result.execution["source"] or "arrays")
-    yield Fact("rows", f"{task.n:,}{divided}", DETAILS, task.n)
-    if task.units.independent:
-        yield Fact("groups", "none: rows are taken as independent")
-    else:
+    groups = Fact("groups", "none: rows are taken as independent")
+    if not task.units.independent:
         sizes = np.bincount(task.row_units)
         each = " to ".join(f"{size:,}" for size in sorted({sizes.min(), sizes.max()}))
         by = f"{task.units.name} (rows in each: {each})"
         said = f"{len(sizes):,}, by {by}; groups are independent, their rows may not be"
-        yield Fact("groups", said, DETAILS, len(sizes))
-    kinds = [column.kind for column in task.schema.columns]
+        groups = Fact("groups", said, DETAILS, len(sizes))
+    kinds = [column.kind for column in columns]
     counted = [pluralize(kinds.count(kind), str(kind), many) for kind, many in KINDS.items() if kind in kinds]
-    columns = f"{len(kinds):,} ({', '.join(counted)}): {list_first(task.features)}"
-    yield Fact("columns", columns, DETAILS, len(kinds))
     if task.classes:
         rows = zip(task.classes, np.bincount(task.y, minlength=task.n_classes).tolist(), strict=True)
         shares = [f"{name!r} {n:,} ({format_percent(n / task.n)})" for name, n in rows]
         target = f"{pluralize(len(shares), 'class', 'classes')}: {list_first(shares)}"
     else:
         target = f"a number, median (and quartiles) {_describe_typical(task.y)}"
-    yield Fact("target", f"{task.target.name}: {target}", DETAILS)
     missing = dict(zip(task.features, np.isnan(task.X).sum(axis=0).tolist(), strict=True))
     lacking = [f"{name} {n:,} ({format_percent(n / task.n)})" for name, n in missing.items() if n]
     cells, size = sum(missing.values()), task.X.size
     gaps = f"{cells:,} of {size:,} cells ({format_percent(cells / size)}): {list_first(lacking)}"
-    yield Fact("gaps", gaps if cells else "none", DETAILS, cells)
     equal = f"{repeats:,} rows equal another one" if repeats else "no row equals another"
-    yield Fact("repeats", equal, DETAILS, repeats)
-    if task.weighting.columns:
-        yield Fact("weights in fits", f"by {task.weighting.column}", DETAILS)
+    named = f"{len(kinds):,} ({', '.join(counted)}): {list_first(task.features)}"
+    told = [
+        Fact("run", result.run_id, DETAILS, result.run_id),
+        Fact("table", task.source or result.execution["source"] or "arrays"),
+        Fact("rows", f"{task.n:,}{divided}", DETAILS, task.n),
+        groups,
+        Fact("columns", named, DETAILS, len(kinds)),
+        Fact("target", f"{task.target.name}: {target}", DETAILS),
+        Fact("gaps", gaps if cells else "none", DETAILS, cells),
+        Fact("repeats", equal, DETAILS, repeats),
+        Fact("weights in fits", f"by {task.weighting.column}" if task.weighting.columns else "", DETAILS),
+    ]
+    described = list[tuple[str, ...]]()
+    for i, column in enumerate(columns[:MAX_DESCRIBED] if most == PAGE else ()):
+        known = task.X[~np.isnan(task.X[:, i]), i]
+        lost, typical = task.n - len(known) or None, _describe_typical(known, column.kind, column.levels)
+        found = lost, lost and lost / task.n, len(np.unique(known)), typical
+        described.append(format_row(column.name, str(column.kind), *found))
+    title = f"Columns: the first {len(described)} of {len(columns):,}"
+    title = title if len(described) < len(columns) else "Columns"
+    heads = ("column", "kind", "gaps", "share", "values", "typical")
+    table = FactTable(title, heads, described, TYPICAL_IS, folded=len(columns) > MAX_OPEN_COLUMNS)
+    return Section("data", "The data", told, [table] * (most == PAGE))
 
 
 def _describe_typical(known: Values, kind: ColumnKind = ColumnKind.NUMBER, levels: Sequence[str] = ()) -> str:

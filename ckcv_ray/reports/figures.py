@@ -428,9 +428,7 @@ def _draw_strips(result: Scored, score: Score) -> Picture:
     return Picture("Single splits", caption, chart, heads, rows)
 
 
-def _line(
-    x: ArrayLike, y: ArrayLike, colour: str = INK, name: str = "", width: float = LINE, **more: Any
-) -> Mark:
+def _line(x: ArrayLike, y: ArrayLike, colour: str, name: str, width: float = LINE, **more: Any) -> Mark:
     """Return a line of shares, in percent."""
     return Mark(100 * np.asarray(x, np.float64), 100 * np.asarray(y, np.float64), colour, name, width, **more)
 
