@@ -130,26 +130,33 @@ class Compared:
             return not claim.gate.passed
         return claim.bound is None or claim.bound >= self.baseline.error
 
-    def describe_gate(self, claim: Claim) -> str:
-        """Return a clause that says that a rule is proven better than every constant; "" if it is not."""
-        if claim.gate is None or self.is_worthless(claim):
-            return ""
-        says, counts = self._word_gate(claim, claim.gate)
-        return f"{says}: proven, within the same {format_level(claim.delta)} ({counts})"
+    def describe_gate(self, claim: Claim, gate: Gate) -> str:
+        """Return a clause that says that a rule is proven better than every constant, or else a sentence."""
+        lost = pluralize(gate.lost, "row")
+        if self.labels:
+            by_weight = ", by weight," * claim.quantity.weighs
+            says = f"errs less often{by_weight} than always predicting any one class"
+            label = quote_label(self.labels[gate.predicted])
+            counts = f"wrong alone: {lost}; always {label} alone: {gate.won:,}"
+        else:
+            constant = f"always predicting {self.baseline.quote(self.labels)}"
+            says, counts = f"is off by less than {constant}", f"further off: {lost}; {constant}: {gate.won:,}"
+        if gate.passed:
+            return f"{says}: proven, within the same {format_level(claim.delta)} ({counts})"
+        unable = ", and these rows cannot prove it, even with none wrong" * (gate.least >= 0.5)
+        return (
+            f"The bound {claim.limit} ({claim.classifier}) is a figure, not to be quoted alone: that "
+            f"it {says} is not proven{unable} ({counts})."
+        )
 
     def doubt(self, claim: Claim) -> str:
         """Return a sentence if a claim is about an error and says nothing beyond a constant; else ""."""
         if not claim.quantity.guarded or not self.is_worthless(claim):
             return ""
-        if claim.gate is None:
-            constant = self.baseline.describe(self.labels)
-            return f"The bound {claim.limit} is not below {constant}: it says nothing beyond that."
-        says, counts = self._word_gate(claim, claim.gate)
-        unable = ", and these rows cannot prove it, even with none wrong" * (claim.gate.least >= 0.5)
-        return (
-            f"The bound {claim.limit} ({claim.classifier}) is a figure, not to be quoted alone: that "
-            f"it {says} is not proven{unable} ({counts})."
-        )
+        if claim.gate is not None:
+            return self.describe_gate(claim, claim.gate)
+        constant = self.baseline.describe(self.labels)
+        return f"The bound {claim.limit} is not below {constant}: it says nothing beyond that."
 
     def refuse(self, claim: Claim) -> str:
         """Return a sentence that says why a claim may not be quoted; "" if it may."""
@@ -184,17 +191,6 @@ class Compared:
                     "together they say nothing beyond a guess, whose recalls add up to 100 %."
                 )
         return statements
-
-    def _word_gate(self, claim: Claim, gate: Gate) -> tuple[str, str]:
-        """Return what a gate is about, and what was counted for it."""
-        lost = pluralize(gate.lost, "row")
-        if not self.labels:
-            constant = f"always predicting {self.baseline.quote(self.labels)}"
-            return f"is off by less than {constant}", f"further off: {lost}; {constant}: {gate.won:,}"
-        by_weight = ", by weight," * claim.quantity.weighs
-        says = f"errs less often{by_weight} than always predicting any one class"
-        label = quote_label(self.labels[gate.predicted])
-        return says, f"wrong alone: {lost}; always {label} alone: {gate.won:,}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -325,11 +321,6 @@ class Certificate(Compared, Stored):
     def class_totals(self) -> tuple[int, ...]:
         """Rows of each class in all estimate sets."""
         return tuple(counts["rows"] for counts in self.by_class)
-
-    @property
-    def constant(self) -> bool:
-        """Whether each member of F* is no better than a constant on its estimate set."""
-        return None not in self.constants["members"]
 
     def tabulate(self) -> NDArray[np.int64]:
         """Return counts of the rows of all estimate sets by class and prediction, (n_classes, n_classes + 1).

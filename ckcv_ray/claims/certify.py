@@ -37,7 +37,6 @@ from ckcv_ray.claims.certificate import (
     PROVISIONAL,
     Baseline,
     Certificate,
-    CountMatrix,
     describe_least,
 )
 from ckcv_ray.claims.error import Clipped, Error, describe_weights
@@ -47,7 +46,6 @@ from ckcv_ray.claims.quantity import (
     Claim,
     HeldOutPredictions,
     Need,
-    Premise,
     Quantity,
     bound_count,
     read_quantity,
@@ -71,7 +69,6 @@ from ckcv_ray.errors import (
     quote,
 )
 from ckcv_ray.learners.ensemble import (
-    Ensemble,
     Models,
     Prediction,
     check_predicted,
@@ -84,7 +81,7 @@ from ckcv_ray.study.problem import Problem
 from ckcv_ray.tables.questions import find_giveaways, find_repeats
 from ckcv_ray.tables.task import TestRows, divide_rows
 
-ASSUMPTIONS = (
+ASSUMPTIONS: tuple[str, ...] = (
     "The rows are independent examples from one source, and new patterns come from that same source.",
     "The splits are plain random splits, neither stratified nor grouped.",
     "What is drawn follows from the seed and from which rows the table has. It is as good as chance if the "
@@ -92,7 +89,7 @@ ASSUMPTIONS = (
     "the seed with the draw in view.",
     "The study was run once: it was not repeated with other seeds, grids or data until it looked good.",
 )
-NOT_COVERED = (
+NOT_COVERED: tuple[str, ...] = (
     "repeated measurements of the same subject, or rows otherwise related to each other",
     "scaling or feature selection performed on the full table before the run",
     "a source that changes after the data were collected",
@@ -129,10 +126,19 @@ def certify(predictions: HeldOutPredictions, table: pa.Table, files: Mapping[str
         predictions: what was solved, and the models of the run.
         table: the candidates.
         files: the SHA-256 of the files of results, by name.
+
+    Raises:
+        RunError: a member of F* predicts a class that does not exist.
     """
-    problem, models = predictions.problem, predictions.models
+    problem, models, task = predictions.problem, predictions.models, predictions.problem.task
     made = _outline(problem, table, models)
-    k, labels = made["k"], problem.task.classes
+    confusion, k = np.zeros((task.n_classes, task.n_classes), np.int64), made["k"]
+    for member in models.best.members if task.n_classes > 2 else ():
+        scored = problem.find_estimate_rows(member.k, member.split)
+        predicted = member.model.predict(task.X[scored]).label
+        check_predicted(member, predicted)
+        decided = predicted >= 0
+        np.add.at(confusion, (task.y[scored][decided], predicted[decided]), 1)
     claims, repeats = prove(predictions, k), find_repeats(problem.all_rows, problem.held)
     again = prove(predictions.without(repeats.copies), k) if repeats.copies else claims
     bounds = [proven[0].bound for proven in (claims, again) if proven[0].bound is not None]
@@ -140,14 +146,14 @@ def certify(predictions: HeldOutPredictions, table: pa.Table, files: Mapping[str
         **made,
         digests={"data": problem.data_digest, **files},
         repeats=repeats.rows,
-        giveaways=find_giveaways(problem.task) or None,
-        confusion=count_confusion(problem, models.best) if len(labels) > 2 else None,
+        giveaways=find_giveaways(task) or None,
+        confusion=tuple(map(tuple, confusion.tolist())) if task.n_classes > 2 else None,
         claims=tuple(claims),
         bound_without_copies=max(bounds) if len(bounds) == 2 else None,
         subgroups=tuple(claim_subgroups(predictions)) or None,
         statements=(),
     )
-    first, independent = claims[0], problem.task.units.independent
+    first, independent = claims[0], task.units.independent
     said = [problem.criterion.state_l_ee(certificate.l_ee, certificate.n_splits, independent)]
     said += [claim.statement for claim in claims]
     if first.classifier == RANDOM.name and not first.quantity.of_numbers:
@@ -171,8 +177,8 @@ def certify(predictions: HeldOutPredictions, table: pa.Table, files: Mapping[str
 def _outline(problem: Problem, table: pa.Table, models: Models) -> dict[str, Any]:
     """Return the fields of a certificate that need no predictions, no pass over all columns and no digest."""
     task, rows, criterion = problem.task, problem.all_rows, problem.criterion
-    members, refit = models.best.members, () if models.refit is None else models.refit.members
-    (row,) = table.filter(pc.equal(table["state"], "winner")).to_pylist()
+    refit = None if models.refit is None else find_only_class(models.refit.members[0])
+    members, (row,) = models.best.members, table.filter(pc.equal(table["state"], "winner")).to_pylist()
     candidate = read_winner(row, problem)
     size, counted = problem.find_size(candidate.k), [member.loss for member in members]
     losses, in_ones = [loss / ONE for loss in counted], ONE if problem.has_losses else 1
@@ -187,6 +193,14 @@ def _outline(problem: Problem, table: pa.Table, models: Models) -> dict[str, Any
         bounds = clopper_pearson(wrong, sizes, problem.study.delta)
         bound = fsum(bounds) / len(members) if groups is None else None
         by_class.append({"errors": sum(wrong), "rows": sum(sizes), "bound": bound})
+    where, assumptions, not_covered = problem.certification.where, ASSUMPTIONS, NOT_COVERED
+    if not task.units.independent:
+        how = task.target.word("often a row is wrong", "far off a row is")
+        large = f"how {how} among all rows, where large groups count more: each group counts once"
+        assumptions, not_covered = ASSUMPTIONS_OF_GROUPS, (RELATED_GROUPS, large, *NOT_COVERED[1:])
+    if where is not None:
+        assumptions = ASSUMPTIONS_OF_CONDITION
+        not_covered += (LOOKED_AT,) * (where.sign == "=")
     return {
         "run_id": problem.run_id,
         "certification": problem.study.certify,
@@ -214,11 +228,9 @@ def _outline(problem: Problem, table: pa.Table, models: Models) -> dict[str, Any
         "errors": tuple(sum(member.errors) for member in members),
         "error": fsum(loss / in_ones for loss in counted) / (len(members) * size.n_select),
         "by_class": tuple(by_class),
-        "constants": {
-            "members": [*map(find_only_class, members)],
-            "refit": next(map(find_only_class, refit), None),
-        },
-        **list_conditions(problem),
+        "constants": {"members": [*map(find_only_class, members)], "refit": refit},
+        "assumptions": assumptions,
+        "not_covered": not_covered,
     }
 
 
@@ -277,58 +289,43 @@ def compute_baselines(problem: Problem) -> tuple[Baseline, ...]:
     return tuple(made)
 
 
-def count_confusion(problem: Problem, ensemble: Ensemble) -> CountMatrix:
-    """Count the rows of the members' estimate sets by their class and by the predicted class.
-
-    Rows on which a member is undecided are in no column.
-
-    Args:
-        problem: what was solved.
-        ensemble: F*.
-
-    Raises:
-        RunError: a member predicts a class that does not exist.
-    """
-    task, n_classes = problem.task, problem.task.n_classes
-    counts = np.zeros((n_classes, n_classes), np.int64)
-    for member in ensemble.members:
-        scored = problem.find_estimate_rows(member.k, member.split)
-        predicted = member.model.predict(task.X[scored]).label
-        check_predicted(member, predicted)
-        decided = predicted >= 0
-        np.add.at(counts, (task.y[scored][decided], predicted[decided]), 1)
-    return tuple(map(tuple, counts.tolist()))
-
-
-def list_conditions(problem: Problem) -> dict[str, tuple[str, ...]]:
-    """Return what the claims assume, and what they do not cover, by field of the certificate."""
-    task, where = problem.task, problem.certification.where
-    assumptions: tuple[str, ...] = ASSUMPTIONS
-    not_covered: tuple[str, ...] = NOT_COVERED
-    if not task.units.independent:
-        how = task.target.word("often a row is wrong", "far off a row is")
-        large = f"how {how} among all rows, where large groups count more: each group counts once"
-        assumptions, not_covered = ASSUMPTIONS_OF_GROUPS, (RELATED_GROUPS, large, *NOT_COVERED[1:])
-    if where is not None:
-        assumptions = ASSUMPTIONS_OF_CONDITION
-        not_covered += (LOOKED_AT,) * (where.sign == "=")
-    return {"assumptions": assumptions, "not_covered": not_covered}
-
-
 def prove(held: HeldOutPredictions, k: int) -> list[Claim]:
-    """Return the proven claims.
+    """Return the proven claims: of held-out rows, or of a random member of F*, from its estimate sets.
 
     Args:
         held: the problem that was solved, and the models of the run.
         k: the winner's number of folds.
     """
-    problem = held.problem
+    problem, members = held.problem, held.models.best.members
     if isinstance(problem.certification, Holdout):
         named = list_claimed(problem).items()
         claims = [claim for name, of in named for claim in of.claim(held, held.find_rule(name))]
         return [add_gate(held, claim) if claim.quantity.guarded else claim for claim in claims]
-    learner, _ = problem.find_learner(problem.learner.codec.setting(held.models.best.members[0].model))
-    return [claim_random_member(held, k, learner)]
+    learner, _ = problem.find_learner(problem.learner.codec.setting(members[0].model))
+    size, units, losses = problem.find_size(k), problem.task.units, [member.loss for member in members]
+    m, unit = count_without(held.copies, size.n_select), ONE if problem.has_losses else 1
+    bound, name = 1.0, "no bound"  # if no independent unit is left, or there are too many
+    if 1 <= m <= MAX_CHECKED:
+        level = float(problem.study.delta * weight(problem, k, learner))
+        bound = average_safe(np.minimum(losses, m * unit) / unit, m, level)
+        counts = units.word("Clopper-Pearson", "Clopper-Pearson interpolated between counts")
+        name = f"averaging-safe {problem.task.target.word(counts, 'bound on losses')}"
+    method = f"A over {problem.settings_per_learner[learner]} x k candidates"
+    if len(problem.learners) > 1:
+        method += f" of {list(problem.learners)[learner]}, one of {len(problem.learners)} learners"
+    m_is = f"m = {size.n_select}{units.word('', ' groups')}"
+    method += f", {name}, {pluralize(len(losses), 'split')}, {m_is}"
+    claim = Claim(make_error(problem), RANDOM.name, bound, problem.study.delta, "", certification=Paper.name)
+    if claim.quantity.is_mean:
+        claim = replace(claim, measured=sum(losses) / (ONE * size.n_select * len(losses)))
+    else:
+        errors, rows = sum(sum(m.errors) for m in members), sum(sum(m.n_estimate) for m in members)
+        claim = replace(claim, errors=errors, rows=rows)
+        method += f", {errors} of {rows} scored rows wrong"
+    says = claim.quantity.word(claim.quantity.states, claim, problem.task, who=RANDOM.classifier())
+    given, over, limits = held.state_premise(of_counts=False)
+    given += f" and plain random splits{units.word('', ' of whole groups')}"
+    return [claim.state(says, method, (given, over, limits))]
 
 
 def list_claimed(problem: Problem) -> dict[str, Quantity]:
@@ -411,41 +408,6 @@ def claim_subgroups(held: HeldOutPredictions) -> Iterator[Claim]:
                 yield replace(claim, measured=measured, subgroup=part.name)
 
 
-def claim_random_member(held: HeldOutPredictions, k: int, learner: int = 0) -> Claim:
-    """Return the claim for a random member of F*, from the losses on the estimate sets of its splits.
-
-    Args:
-        held: the problem that was solved, and F* with its counts.
-        k: the winner's number of folds.
-        learner: position of the winner's learner among those that are compared.
-    """
-    problem, members = held.problem, held.models.best.members
-    size, units, losses = problem.find_size(k), problem.task.units, [member.loss for member in members]
-    m, unit = count_without(held.copies, size.n_select), ONE if problem.has_losses else 1
-    bound, name = 1.0, "no bound"  # if no independent unit is left, or there are too many
-    if 1 <= m <= MAX_CHECKED:
-        level = float(problem.study.delta * weight(problem, k, learner))
-        bound = average_safe(np.minimum(losses, m * unit) / unit, m, level)
-        counts = units.word("Clopper-Pearson", "Clopper-Pearson interpolated between counts")
-        name = f"averaging-safe {problem.task.target.word(counts, 'bound on losses')}"
-    method = f"A over {problem.settings_per_learner[learner]} x k candidates"
-    if len(problem.learners) > 1:
-        method += f" of {list(problem.learners)[learner]}, one of {len(problem.learners)} learners"
-    m_is = f"m = {size.n_select}{units.word('', ' groups')}"
-    method += f", {name}, {pluralize(len(losses), 'split')}, {m_is}"
-    splits = f"plain random splits{units.word('', ' of whole groups')}"
-    premise = Premise(f"{held.state_premise(of_counts=False).given} and {splits}")
-    claim = Claim(make_error(problem), RANDOM.name, bound, problem.study.delta, "", certification=Paper.name)
-    if claim.quantity.is_mean:
-        claim = replace(claim, measured=sum(losses) / (ONE * size.n_select * len(losses)))
-    else:
-        errors, rows = sum(sum(m.errors) for m in members), sum(sum(m.n_estimate) for m in members)
-        claim = replace(claim, errors=errors, rows=rows)
-        method += f", {errors} of {rows} scored rows wrong"
-    quantity, who = claim.quantity, RANDOM.classifier()
-    return claim.state(quantity.word(quantity.states, claim, problem.task, who=who), method, premise)
-
-
 def weight(problem: Problem, k: int, learner: int = 0) -> Fraction:
     """Return pi(t), the share of delta of a candidate; k is the smallest number of folds of its fold size.
 
@@ -500,8 +462,15 @@ def show_rows(asked: str, true: str | None, delta: float) -> tuple[dict[str, Any
         raise InputError(
             f"show={asked}: no number of rows proves so much, even without an error: ask for less"
         )
-    usual = [turn([float(f"{share * risks[-1]:.2g}")] * len(parts)) for share in ASSUMED_RISKS]
-    for values in usual if true is None else _read_true(true, len(parts)):
+    assumed = [turn([float(f"{share * risks[-1]:.2g}")] * len(parts)) for share in ASSUMED_RISKS]
+    if true is not None:
+        assumed = [()]  # which is refused, as what is not a number is
+        with suppress(ValueError):
+            assumed = [tuple(map(float, part.split(":"))) for part in true.split(",")]
+        if not all(len(of) == len(parts) and all(0 <= value <= 1 for value in of) for of in assumed):
+            example = "0.9:0.99 (sensitivity:specificity)" if len(parts) > 1 else "0.95,0.97"
+            raise InputError(f"true={quote(true)}: expected true values from 0 to 1, such as {example}")
+    for values in assumed:
         if not holds(*np.multiply(turn(values), 1 + 1e-9)):
             named = ":".join(map(str, values))
             raise InputError(f"true={named} is no better than {asked}, so a proof is never likely")
@@ -512,17 +481,6 @@ def show_rows(asked: str, true: str | None, delta: float) -> tuple[dict[str, Any
         table.append({"true": values, "rows": rows})
     shown = {"show": asked, "delta": delta, "powers": POWERS, "most": most, "table": table}
     return shown, _describe_rows(quantity, None if is_open else bound, shown)
-
-
-def _read_true(text: str, parts: int) -> list[tuple[float, ...]]:
-    """Return true values, or pairs of them, from a,b or a:b,c:d."""
-    values = list[tuple[float, ...]]()
-    with suppress(ValueError):
-        values = [tuple(map(float, part.split(":"))) for part in text.split(",")]
-    if not values or not all(len(of) == parts and all(0 <= value <= 1 for value in of) for of in values):
-        example = "0.9:0.99 (sensitivity:specificity)" if parts > 1 else "0.95,0.97"
-        raise InputError(f"true={quote(text)}: expected true values from 0 to 1, such as {example}")
-    return values
 
 
 def _describe_rows(quantity: Quantity, bound: float | None, shown: dict[str, Any]) -> str:

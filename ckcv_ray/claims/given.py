@@ -13,7 +13,7 @@ import numpy as np
 
 from ckcv_ray.claims.better import compare_rows
 from ckcv_ray.claims.error import Weighed
-from ckcv_ray.claims.quantity import Claim, HeldOutPredictions, Premise
+from ckcv_ray.claims.quantity import Claim, HeldOutPredictions
 from ckcv_ray.claims.recalls import Recall
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.core.bounds.betting import bound_by_optimised_bet
@@ -95,7 +95,7 @@ class GivenPredictions(HeldOutPredictions):
         loss = super().measure_loss(predicted)
         return np.where(self.predictions.empty, predicted < 0, loss)
 
-    def state_premise(self, of_counts: bool) -> Premise:
+    def state_premise(self, of_counts: bool) -> tuple[str, str, str]:
         """Return what is assumed about the rows, and about what made the predictions."""
         columns, units = self.predictions.columns, self.predictions.task.units
         rows = pluralize(units.n, "row")
@@ -113,7 +113,7 @@ class GivenPredictions(HeldOutPredictions):
             " ckcv cannot check these conditions. A second claim made after seeing these figures, or another "
             "group looked at, is not covered."
         )
-        return Premise(given, "such draws", limits)
+        return given, "such draws", limits
 
     def find_rule(self, claim: str) -> Rule:
         """Return the only rule there is."""

@@ -80,14 +80,6 @@ Phrase = str | tuple[str, str]  # the second of two is for groups of rows
 Risk = Annotated[float, Limited(ge=0, le=float_info.max)]
 
 
-class Premise(NamedTuple):
-    """What claims assume about the rows that they rest on, in the words of their statements."""
-
-    given: str  # begins the statements
-    over: str = "data and splits"  # what their probability is over
-    limits: str = ""  # ends the statements: what they do not say
-
-
 @dataclass(frozen=True)
 class HeldOutPredictions:
     """Predictions for the rows that certify, by each rule that is claimed.
@@ -152,12 +144,15 @@ class HeldOutPredictions:
         """Return the bound on the mean loss, from those of held-out units; see ``betting.bound_losses``."""
         return bound_losses(losses, delta, shares, self.copies, self.drawn)
 
-    def state_premise(self, of_counts: bool) -> Premise:
-        """Return what is assumed about the held-out rows; what is ``of_counts`` takes only independence."""
+    def state_premise(self, of_counts: bool) -> tuple[str, str, str]:
+        """Return what is assumed about the held-out rows; what is ``of_counts`` takes only independence.
+
+        These are the words that begin a statement, what its probability is over, and what it does not say.
+        """
         units, where = self.problem.task.units, self.problem.certification.where
         if where is None:
             of = units.word("examples", "groups of rows")
-            return Premise(f"Assuming independent {of} from one source")
+            return f"Assuming independent {of} from one source", "data and splits", ""
         these = f"{pluralize(len(self.order), units.unit)} with {where.describe()}"
         independent = "independent of each other and of the learning rows"
         if not (of_counts and units.independent and self.delta <= MOST_OF_UNLIKE):
@@ -165,7 +160,7 @@ class HeldOutPredictions:
         given = (
             f"Assuming that the {these} are {independent}, and that the condition was named before anything"
         )
-        return Premise(f"{given} of them was seen", "the drawing of such rows", LIKE_THESE)
+        return f"{given} of them was seen", "the drawing of such rows", LIKE_THESE
 
     def measure_loss(self, predicted: Numbers) -> Values:
         """Return the loss of each held-out row: 1 if it is wrong, or its clipped error by the clip."""
@@ -368,10 +363,11 @@ class Claim(Stored):
         cut_off = None if self.cut_off is None else CutOff(self.cut_off, problem.positive)
         return Rule(self.classifier, cut_off=cut_off)
 
-    def state(self, says: str, method: str, premise: Premise) -> "Claim":
+    def state(self, says: str, method: str, premise: tuple[str, str, str]) -> "Claim":
         """Return it with its sentence: what it assumes, its delta, what it says, and how it was obtained."""
-        sure = f"with probability at least {format_level(self.delta)} over {premise.over}"
-        return replace(self, statement=f"{premise.given}, {sure}, {says} ({method}).{premise.limits}")
+        given, over, limits = premise
+        sure = f"with probability at least {format_level(self.delta)} over {over}"
+        return replace(self, statement=f"{given}, {sure}, {says} ({method}).{limits}")
 
     def check(self, name: str, labels: Sequence[Label], of_subgroup: bool = False) -> None:
         """Raise ValueError if it is impossible: its class does not exist, say, or too many rows are wrong."""

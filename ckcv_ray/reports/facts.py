@@ -730,7 +730,8 @@ def tell_comparison(c: Compared, task: Task, by_group: bool = True) -> Iterator[
     mean = task.units.word("", ", mean over groups") if by_group else ""
     said = f"{off}{figure} on {on} if {baseline.quote(c.labels)} were always predicted{mean}"
     yield Fact("baseline", said, FIRST, baseline.error, *_find_basis(first))
-    yield Fact("better", c.describe_gate(first), FIRST, first.gate, *_find_basis(first))
+    if first.gate is not None and first.gate.passed:
+        yield Fact("better", c.describe_gate(first, first.gate), FIRST, first.gate, *_find_basis(first))
 
 
 def list_other_claims(c: Compared) -> str:

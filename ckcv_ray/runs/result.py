@@ -473,7 +473,7 @@ class Certified(Result):
             "measured": measured or None,
             "calibration": found and found._asdict() | {"bins": bins},
             "accepted": [decision.to_json() for decision in self.decisions] or None,
-            "constant": c.constant,
+            "constant": None not in c.constants["members"],
             "classes": [
                 {"label": label, "rows": rows, "share": rows / c.n_rows}
                 for label, rows in zip(c.labels, c.class_rows, strict=True)

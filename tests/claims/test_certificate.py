@@ -19,7 +19,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from ckcv_ray import Result, Study, Task, load_run
-from ckcv_ray.claims.certify import certify, count_confusion
+from ckcv_ray.claims.certificate import Certificate
+from ckcv_ray.claims.certify import certify
 from ckcv_ray.claims.quantity import HeldOutPredictions
 from ckcv_ray.errors import RunError, ceil_percent, floor_percent, format_level, format_percent
 from ckcv_ray.learners.base import Predicted
@@ -104,18 +105,19 @@ def test_it_counts_the_rows_of_all_estimate_sets(three: Result) -> None:
 
 
 def test_undecided_rows_are_in_no_column_and_a_class_that_does_not_exist_is_an_error(three: Result) -> None:
-    def count(label: int) -> list[list[int]]:
-        """The matrix of F* if its first model gives every row the same label."""
-        first, *others = three.ensemble.members
+    def certify_with(label: int) -> Certificate:
+        """The certificate of F* if its second model gives every row the same label."""
+        first, second, *others = three.ensemble.members
         made = Predicted(np.full(three.problem.sizes[0].n_select, label, np.int32), np.empty(0))
-        constant = replace(first, model=SimpleNamespace(predict=lambda X: made))
-        return count_confusion(three.problem, Ensemble((constant, *others)))
+        constant = replace(second, model=SimpleNamespace(predict=lambda X: made))
+        models = replace(three.models, best=Ensemble((first, constant, *others)))
+        return certify(HeldOutPredictions(three.problem, models), three.candidates, {})
 
-    counts = replace(three.certificate, confusion=count(-1)).tabulate()
+    counts = certify_with(-1).tabulate()
     assert counts[:, -1].sum() == three.problem.sizes[0].n_select
     assert counts.sum(axis=1).tolist() == [side["rows"] for side in three.certificate.by_class]
-    with pytest.raises(RunError, match="model of split 0 predicts class number 3, but there are 3 classes"):
-        count(3)
+    with pytest.raises(RunError, match="model of split 1 predicts class number 3, but there are 3 classes"):
+        certify_with(3)
 
 
 # The baseline
@@ -133,7 +135,7 @@ def test_a_constant_winner_and_a_bound_that_is_not_below_the_baseline_are_pointe
     constant: Result,
 ) -> None:
     made = constant.certificate
-    assert (made.constants["members"], made.constant) == ([1] * 5, True)
+    assert (made.constants["members"], constant.to_json()["constant"]) == ([1] * 5, True)
     assert constant.summary().startswith("Nothing can be quoted yet. The bound")
     claims = [replace(made.first, bound=bound) for bound in (0.2, float(np.nextafter(0.2, 0)))]
     assert [made.is_worthless(claim) for claim in claims] == [True, False]

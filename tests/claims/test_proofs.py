@@ -4,6 +4,7 @@ from dataclasses import replace
 from fractions import Fraction
 from math import ceil
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from ckcv_ray import Result, StoreError, Study, Task, load_run
-from ckcv_ray.claims.certify import claim_random_member, compute_baselines, weight
+from ckcv_ray.claims.certify import compute_baselines, prove, weight
 from ckcv_ray.claims.error import Clipped, Within
 from ckcv_ray.claims.quantity import Claim, HeldOutPredictions
 from ckcv_ray.claims.rules import BY, Rule, parse_rule
@@ -55,8 +56,9 @@ def test_weights_of_the_smallest_tables(n: int) -> None:
 
 def test_paper_claims_nothing_where_the_safe_bound_is_not_checked() -> None:
     problem = Problem.of(Study.paper(C=1.0, gamma=1.0, k=3, n_splits=2), blobs(18_001))
-    members = (Member(3, split, None, (wrong, 0), (3000, 3000)) for split, wrong in enumerate((300, 320)))
-    claim = claim_random_member(HeldOutPredictions(problem, Models(Ensemble(tuple(members)))), 3)
+    model = SimpleNamespace(C=1.0, gamma=1.0)
+    members = (Member(3, split, model, (wrong, 0), (3000, 3000)) for split, wrong in enumerate((300, 320)))
+    (claim,) = prove(HeldOutPredictions(problem, Models(Ensemble(tuple(members)))), 3)
     assert (claim.bound, claim.errors, claim.rows) == (1.0, 620, 12_000)
     assert "no bound" in claim.statement
 
