@@ -181,7 +181,7 @@ class Section:
         object.__setattr__(self, "facts", [fact for fact in self.facts if fact.text])
 
 
-def describe_subject(result: Result) -> str:
+def _describe_subject(result: Result) -> str:
     """Return what is predicted, and for which rows."""
     labels = [cut(str(label), MAX_LABEL) for label in result.task.classes]
     named, name = ", ".join(cut_list(labels, "more classes", MAX_LABELS)), result.task.target.name
@@ -211,15 +211,15 @@ def tell_data(result: Result, repeats: int, most: int) -> Section:
     if task.classes:
         rows = zip(task.classes, np.bincount(task.y, minlength=task.n_classes).tolist(), strict=True)
         shares = [f"{name!r} {n:,} ({format_percent(n / task.n)})" for name, n in rows]
-        target = f"{pluralize(len(shares), 'class', 'classes')}: {list_first(shares)}"
+        target = f"{pluralize(len(shares), 'class', 'classes')}: {_list_first(shares)}"
     else:
         target = f"a number, median (and quartiles) {_describe_typical(task.y)}"
     missing = dict(zip(task.features, np.isnan(task.X).sum(axis=0).tolist(), strict=True))
     lacking = [f"{name} {n:,} ({format_percent(n / task.n)})" for name, n in missing.items() if n]
     cells, size = sum(missing.values()), task.X.size
-    gaps = f"{cells:,} of {size:,} cells ({format_percent(cells / size)}): {list_first(lacking)}"
+    gaps = f"{cells:,} of {size:,} cells ({format_percent(cells / size)}): {_list_first(lacking)}"
     equal = f"{repeats:,} rows equal another one" if repeats else "no row equals another"
-    named = f"{len(kinds):,} ({', '.join(counted)}): {list_first(task.features)}"
+    named = f"{len(kinds):,} ({', '.join(counted)}): {_list_first(task.features)}"
     told = [
         Fact("run", result.run_id, DETAILS, result.run_id),
         Fact("table", task.source or result.execution["source"] or "arrays"),
@@ -281,7 +281,7 @@ def drop_empty(
     return [heads[i] for i in kept], [tuple(row[i] for i in kept) for row in rows]
 
 
-def list_first(texts: Sequence[object]) -> str:
+def _list_first(texts: Sequence[object]) -> str:
     """List the first of some texts, and count the others."""
     more = f" and {len(texts) - MAX_NAMED:,} more" if len(texts) > MAX_NAMED else ""
     return f"{', '.join(map(str, texts[:MAX_NAMED]))}{more}"
@@ -640,7 +640,7 @@ def _tell_subject(result: Certified, found: Calibration | None) -> Iterator[Fact
     c, task, required = result.certificate, result.task, result.problem.required
     first, (quoted, nothing), candidates = c.first, results.find_quoted(result), len(result.candidates)
     basis, lack = _find_basis(first), "" if required is None else c.explain_lack_of_cut_off(required)
-    yield Fact("", describe_subject(result))
+    yield Fact("", _describe_subject(result))
     yield Fact("required", "" if lack == first.statement else lack, FIRST)
     yield Fact("measured", _describe_measured(result), FIRST, results.measure_error(result), *basis)
     yield from tell_comparison(c, task)
@@ -840,9 +840,9 @@ def _tell_method(result: Certified) -> Iterator[Fact]:
     for label, learner in learners.items():
         values = learner.space.settings()
         distinct = {name: [*dict.fromkeys(map(str, column.tolist()))] for name, column in values.items()}
-        lists = [f"; {name} in {{{list_first(found)}}}" for name, found in distinct.items()]
+        lists = [f"; {name} in {{{_list_first(found)}}}" for name, found in distinct.items()]
         yield Fact("settings", f"{label}: {pluralize(sum(learner.space.lengths), 'setting')}{''.join(lists)}")
-    yield Fact("folds", f"k in {{{list_first([size.k for size in problem.sizes])}}}")
+    yield Fact("folds", f"k in {{{_list_first([size.k for size in problem.sizes])}}}")
     encoding = "all columns are numbers without gaps, and are taken as they are"
     if not problem.all_rows.schema.plain:
         encoding = (
@@ -1079,7 +1079,7 @@ def _tell_subject_of_scores(result: Scored) -> Iterator[Fact]:
         bound = f"No bound is proven for any model on new rows: {reason}."
     fitted = f"fitted on all {result.task.n:,} rows: " if results.find_kept(result) is not None else ""
     kept = fitted + results.describe_kept(result) if result.study.choose else ""
-    yield Fact("", describe_subject(result))
+    yield Fact("", _describe_subject(result))
     grouped = result.task.split_by.column and not result.task.units.independent
     apart = " It fits on no row of a group that it scores." if grouped else ""
     yield Fact("", f"Each split fits on some rows and scores others ({resampling}).{apart}")

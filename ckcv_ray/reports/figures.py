@@ -131,7 +131,7 @@ class Chart(NamedTuple):
     height: float = HEIGHT  # in points
 
 
-def shorten_name(name: object, most: int = MAX_NAME) -> str:
+def _shorten_name(name: object, most: int = MAX_NAME) -> str:
     """Return a name as written at an axis: on one line, printable, and cut in its middle if long."""
     text = " ".join(printable(str(name)).split())
     half = most // 2 - 2
@@ -179,7 +179,7 @@ def draw_on(axes: "Axes", chart: Chart, ink: str = "black") -> None:
             bar = axes.figure.colorbar(axes.add_collection(drawn), ax=axes)
             bar.set_label(part.label, parse_math=False)
     scales = {"y": chart.y, "x": chart.x}
-    named = {name: [shorten_name(text) for text in scale.names or ()] for name, scale in scales.items()}
+    named = {name: [_shorten_name(text) for text in scale.names or ()] for name, scale in scales.items()}
     longest = {name: max(map(len, texts), default=0) for name, texts in named.items()}
     beside = longest["y"] + (16 if any(isinstance(part, Tiles) for part in chart.parts) else 8)
     lengths = {"x": WIDTH - LETTER * beside, "y": chart.height}
@@ -202,7 +202,8 @@ def draw_on(axes: "Axes", chart: Chart, ink: str = "black") -> None:
             getattr(axes, f"set_{name}lim")(-0.6, len(texts) - 0.4)
             axis.set_ticks(range(0, len(texts), every), texts[::every], parse_math=False)
         axis.set_inverted(scale.down)
-    names = [shorten_name(part.name, MAX_KEY) for part in chart.parts if isinstance(part, Mark) and part.name]
+    listed = [part.name for part in chart.parts if isinstance(part, Mark) and part.name]
+    names = [_shorten_name(name, MAX_KEY) for name in listed]
     above: Any = {"loc": "lower left", "bbox_to_anchor": (0, 1), "frameon": False}
     above["ncols"] = 2 - any(len(name) > MAX_KEY / 2 for name in names)
     # names are not given as labels, where a first "_" would hide them
@@ -270,7 +271,7 @@ def draw_scores(result: Scored, score: Score) -> Iterator[Picture]:
             at = f"Mean over {splits} at each value of {parameter}{JOINED * (len(differing) > 1)}"
             caption = f"{at}, and a standard deviation around it; {said}"
             log = bool(x[0] > 0 and np.median(x) < (x[0] + x[-1]) / 4)  # more evenly spaced in ratios
-            chart = Chart(Scale(shorten_name(parameter), log=log), Scale(score.name), parts, 195)
+            chart = Chart(Scale(_shorten_name(parameter), log=log), Scale(score.name), parts, 195)
             listed = [(f"{value:g}", *map("{:.4f}".format, rest)) for value, *rest in curve.T.tolist()]
             yield Picture(f"Validation curve of {learner}", caption, chart, (parameter, "mean", "sd"), listed)
 
@@ -526,7 +527,7 @@ def _draw_scores(result: Result, judged: Judged) -> Picture:
     classes = [str(label) for label in result.task.classes]
     x, where = "probability given to the class of the row", "The further right, the better."
     if two:
-        x = f"score (larger: {shorten_name(classes[judged.positive])})"
+        x = f"score (larger: {_shorten_name(classes[judged.positive])})"
         where = f"A larger score speaks for ‘{classes[judged.positive]}’."
         if len(np.unique(judged.classifier)) > 1:
             where += " Scores of different models, on scales of their own, are in one picture."
@@ -580,7 +581,7 @@ def _draw_numbers(result: Result, judged: Judged) -> Picture:
     ends = [float(both.min()), float(both.max())]
     parts = [Mark(ends, ends, width=1, dash=(1, 3))]
     parts.append(Mark(predicted, truth, BLUE, shape="o", size=3, alpha=FAINT))
-    chart = Chart(Scale("predicted"), Scale(shorten_name(result.task.target.name)), parts, 245)
+    chart = Chart(Scale("predicted"), Scale(_shorten_name(result.task.target.name)), parts, 245)
     rows = [(format_percent(q), f"{np.quantile(errors, q):.4g}") for q in (0.5, 0.75, 0.9, 0.95, 1.0)]
     caption = "Each dot is a judged row; on the dotted line the two are equal."
     heads = ("share of the rows", "absolute error at most")

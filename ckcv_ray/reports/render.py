@@ -231,7 +231,7 @@ def _load_template(name: str) -> Template:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"paragraphs": divide_paragraphs, "lines": wrap_fact}
+    environment.filters |= {"paragraphs": divide_paragraphs, "lines": _wrap_fact}
     environment.filters |= {"columns": _align_columns, "figures": _find_figures}
     return environment.get_template(name)
 
@@ -241,11 +241,11 @@ def show_text(sections: Sequence[Section], details: bool, command: str = "") -> 
     if command and not details:
         # there is no room for further advice, nor for cautions from the last to the second
         told = [fact for section in sections for fact in section.facts if fact.level == FIRST]
-        lines, instead = sum(map(len, map(wrap_fact, told))), dict[Fact, list[Fact]]()
+        lines, instead = sum(map(len, map(_wrap_fact, told))), dict[Fact, list[Fact]]()
         cautions = [fact for fact in told if fact.name == CAUTION]
         for fact in [*(fact for fact in told if fact.name == "or"), *reversed(cautions[1:])]:
             if lines > MAX_LINES:
-                lines -= len(wrap_fact(fact)) - (fact is cautions[-1] if cautions else 0)
+                lines -= len(_wrap_fact(fact)) - (fact is cautions[-1] if cautions else 0)
                 instead[fact] = []
         if more := sum(fact.name == CAUTION for fact in instead):
             instead[cautions[-1]] = [Fact(CAUTION, f"{pluralize(more, 'more caution')}: {command}", FIRST)]
@@ -258,7 +258,7 @@ def show_text(sections: Sequence[Section], details: bool, command: str = "") -> 
     return BLANK.sub("\n\n", text).strip("\n")
 
 
-def wrap_fact(fact: Fact, level: int = FIRST) -> list[str]:
+def _wrap_fact(fact: Fact, level: int = FIRST) -> list[str]:
     """Return the lines of a fact, with its name before the first; a percent sign stays with its number."""
     width = INDENT if level == FIRST else WIDE_INDENT
     first = UNNAMED.get(fact.name, f"{fact.name:<{width}}")
