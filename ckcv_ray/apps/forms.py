@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from ckcv_ray.errors import InputError, Stored, check_choice, pluralize, quote, read_as, suggest
 from ckcv_ray.reports.facts import CAUTION, QUESTION, Fact, Section
-from ckcv_ray.reports.render import MARKDOWN, UNNAMED, divide_paragraphs, fill_template
+from ckcv_ray.reports.render import MARKDOWN, UNNAMED, divide_paragraphs, load_template
 
 GUIDELINES = ("tripod-ai", "annex-iv", "stard-ai", "ts-4213", "model-card")
 NO_CONFORMITY = (
@@ -155,10 +155,10 @@ def render_form(filled: FilledForm, suffix: str) -> bytes:
     about = (NO_CONFORMITY, *filled.verdict, f"Source: {form.source}.", form.note, filled.counts)
     values = {"title": f"{form.title}: {run}", "purpose": "\n\n".join(about)}
     if suffix == MARKDOWN:
-        return fill_template("markdown.md", sections=filled.sections, **values).encode()
+        return load_template("markdown.md").render(sections=filled.sections, **values).encode()
     answered = " and a person's answers" * any(
         fact.name == BY_PERSON for part in filled.sections for fact in part.facts
     )
     made = {"origin": "ckcv report", "maker": f"ckcv report from the files of {run}{answered}"}
-    page = fill_template("page.html", top=(), rest=filled.sections, heading=[], short=False, **values, **made)
-    return page.encode()
+    page = load_template("page.html")
+    return page.render(top=(), rest=filled.sections, heading=[], short=False, **values, **made).encode()

@@ -47,7 +47,7 @@ from ckcv_ray.reports.facts import (
     tell_comparison,
     tell_quote,
 )
-from ckcv_ray.reports.render import divide_sections, fill_template, show_text
+from ckcv_ray.reports.render import divide_sections, load_template, show_text
 from ckcv_ray.storage.pages import add_checksum, write_page
 from ckcv_ray.study.study import Study
 from ckcv_ray.tables.predictions import PredictionColumns, read_predictions
@@ -261,7 +261,7 @@ class Judgement(Compared):
             "level": format_level(self.delta),
         }
         head = {"title": title, "heading": [], "purpose": "", "short": False}
-        page = fill_template("page.html", top=top, rest=rest, task=task, **made, **head)
+        page = load_template("page.html").render(top=top, rest=rest, task=task, **made, **head)
         write_page(None, out, add_checksum(page.encode()), "a page")
         return str(out)
 

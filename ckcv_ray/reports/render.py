@@ -92,13 +92,14 @@ def make_card(result: Result) -> str:
             proven = name == "verdict"
             figure = ceil_percent(share) if proven else format_percent(share)
             bars.append(("proven" if proven else name, figure, round(100 * share / most, 2)))
-    return fill_template("card.html", told=told, bars=bars, label=f"result {result.run_id}", text=text)
+    return load_template("card.html").render(told=told, bars=bars, label=f"result {result.run_id}", text=text)
 
 
 def make_plan_card(plan: Plan) -> str:
     """Return what a notebook shows of a plan: what it takes, and the rows that claims need."""
     told = [Fact("verdict", plan.counts, FIRST), *(Fact(*cost, FIRST) for cost in plan.costs.items())]
-    return fill_template("card.html", told=told, bars=(), label="plan", text="\n".join(plan.list_needs()))
+    needs = "\n".join(plan.list_needs())
+    return load_template("card.html").render(told=told, bars=(), label="plan", text=needs)
 
 
 def report(
@@ -137,7 +138,7 @@ def report(
     result = load(folder)
     top, rest = divide_sections(facts(result, manifest={MANIFEST: run.sha256(MANIFEST)}))
     told = {"title": _make_title(result, title), "purpose": purpose, "sections": [*top, *rest]}
-    return write_report(run.files, BLANK.sub("\n\n", fill_template("markdown.md", **told)), out)
+    return write_report(run.files, BLANK.sub("\n\n", load_template("markdown.md").render(**told)), out)
 
 
 def make_page(
@@ -176,7 +177,7 @@ def make_page(
     heading = [f"finished {made['finished']}", who, origin, f"ckcv_ray {made['package']}"]
     head = {"title": _make_title(result, title), "heading": heading, "purpose": purpose, "short": short}
     foot = {"origin": origin, "maker": f"ckcv report from the files of run {result.run_id}", "level": level}
-    return fill_template("page.html", top=top, rest=rest, task=result.task, **head, **foot)
+    return load_template("page.html").render(top=top, rest=rest, task=result.task, **head, **foot)
 
 
 def _make_title(result: Result, title: str) -> str:
@@ -218,7 +219,7 @@ def divide_paragraphs(text: str) -> list[str]:
 
 
 @cache
-def _load_template(name: str) -> Template:
+def load_template(name: str) -> Template:
     """Return a template, compiled once; what it prints is escaped for the format that its name tells."""
     escaped = {".md": lambda text: MARKUP.sub(r"\\\1", printable(text)), ".html": printable}
     finalize = escaped.get(Path(name).suffix, str)
@@ -254,7 +255,7 @@ def show_text(sections: Sequence[Section], details: bool, command: str = "") -> 
             for section in sections
         ]
     levels = [FIRST, DETAILS] if details else [FIRST]
-    text = fill_template("terminal.txt", sections=sections, levels=levels)
+    text = load_template("terminal.txt").render(sections=sections, levels=levels)
     return BLANK.sub("\n\n", text).strip("\n")
 
 
@@ -297,8 +298,3 @@ def _find_figures(table: FactTable) -> list[bool]:
         all(FIGURE.match(row[column]) and len(row[column]) < MAX_CELL // 2 for row in table.rows)
         for column in range(len(table.heads))
     ]
-
-
-def fill_template(name: str, **values: object) -> str:
-    """Return a report template, filled with values."""
-    return _load_template(name).render(**values)
