@@ -318,7 +318,7 @@ def tell_classes(
     fixed: Collection[str] = (),
     claims: Sequence[Claim] = (),
 ) -> tuple[Fact, list[FactTable]]:
-    """Tell how a rule classifies the rows of each class.
+    """Tell how a rule classifies the rows of each class, and which classes it confuses.
 
     Args:
         labels, positive: the classes, and the number of the positive one if they are two.
@@ -331,7 +331,6 @@ def tell_classes(
     def bound(part: int, whole: int) -> str | None:
         return format_ends(*bound_both_sides(part, whole, delta)) if fixed and whole else None
 
-    total = int(counts.sum())
     order, names = [*range(len(labels))], ["sensitivity"] * len(labels) + ["ppv"] * len(labels)
     if len(labels) == 2:
         order, names = [positive, 1 - positive], [*BY_CLASS]
@@ -344,33 +343,28 @@ def tell_classes(
         measured, interval = part / whole if whole else None, bound(part, whole) if name in fixed else None
         of_it = proven.get((None if (name, i) == ("ppv", positive) else labels[i], name in recalls))
         rows.append(format_row(figure, f"{part:,} of {whole:,}", measured, interval, of_it))
-    heads = ("figure", "rows", "measured", "interval", "proven")
-    wrong = total - int(counts.diagonal().sum())
+    heads = drop_empty(("figure", "rows", "measured", "interval", "proven"), rows)
+    total, wrong = int(counts.sum()), int(counts.sum() - counts.diagonal().sum())
     exact = f", {bound(wrong, total)}" if fixed and set(fixed) >= set(BY_CLASS) else ""
     intervals = f" The intervals are {describe_intervals(delta)}." if fixed else ""
     levels = " and ".join(dict.fromkeys(format_level(claim.delta) for claim in beside))
     sure = f"Only what is ‘proven’ carries the {levels} statement" if levels else "Nothing here is proven"
     note = f"{sure}. PPV and NPV are those at the prevalence of these rows.{intervals}"
-    tables = [FactTable("By class", *drop_empty(heads, rows), note, DETAILS), _tell_confusion(labels, counts)]
-    (share,) = format_row(wrong / total if total else None)
-    return Fact("wrong", f"{wrong:,} of {total:,} rows ({share}{exact})", DETAILS, wrong), tables
-
-
-def _tell_confusion(labels: Sequence[Label], counts: NDArray[np.int64]) -> FactTable:
-    """Return the confusion matrix in rows; if there are too many classes, the most frequent mistakes."""
-    names = [*map(str, labels), "undecided"]
+    tables, called = [FactTable("By class", *heads, note, DETAILS)], [*map(str, labels), "undecided"]
     if len(labels) <= MAX_CONFUSED:
         shown = len(labels) + bool(counts[:, -1].any())
-        rows = [format_row(name, *line[:shown]) for name, line in zip(names, counts.tolist(), strict=False)]
-        heads = ("actual \\ predicted", *names[:shown])
-        return FactTable("Confusion matrix, in rows", heads, rows, level=DETAILS)
-    shares = counts / np.maximum(1, counts.sum(axis=1, keepdims=True))  # among the rows of a class
-    cells = np.argwhere(counts).tolist()
-    found = sorted(((i, j) for i, j in cells if i != j), key=lambda mistake: -shares[mistake])
-    most = found[:MAX_MISTAKES]
-    rows = [format_row(names[i], names[j], int(counts[i, j]), float(shares[i, j])) for i, j in most]
-    title = f"The most frequent of {pluralize(len(found), 'kind')} of mistake"
-    return FactTable(title, ("actual", "predicted", "rows", "share of the class"), rows, level=DETAILS)
+        rows = [format_row(name, *line[:shown]) for name, line in zip(called, counts.tolist(), strict=False)]
+        columns, title = ("actual \\ predicted", *called[:shown]), "Confusion matrix, in rows"
+    else:  # the most frequent mistakes, among the rows of a class
+        shares = counts / np.maximum(1, counts.sum(axis=1, keepdims=True))
+        mistakes = [(i, j) for i, j in np.argwhere(counts).tolist() if i != j]
+        most = sorted(mistakes, key=lambda mistake: -shares[mistake])[:MAX_MISTAKES]
+        rows = [format_row(called[i], called[j], int(counts[i, j]), float(shares[i, j])) for i, j in most]
+        columns = ("actual", "predicted", "rows", "share of the class")
+        title = f"The most frequent of {pluralize(len(mistakes), 'kind')} of mistake"
+    tables.append(FactTable(title, columns, rows, level=DETAILS))
+    (share,) = format_row(wrong / total if total else None)
+    return Fact("wrong", f"{wrong:,} of {total:,} rows ({share}{exact})", DETAILS, wrong), tables
 
 
 def facts(
