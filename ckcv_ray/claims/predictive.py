@@ -34,6 +34,7 @@ import numpy as np
 
 from ckcv_ray.claims.quantity import (
     SAME_RATE,
+    ChosenCutOff,
     Claim,
     Counts,
     HeldOutPredictions,
@@ -42,11 +43,11 @@ from ckcv_ray.claims.quantity import (
     Shares,
     bound_count,
 )
-from ckcv_ray.claims.recalls import ChosenCutOff, Requirable, Sensitivity, Specificity, share_recalls
+from ckcv_ray.claims.recalls import Sensitivity, Specificity, share_recalls
 from ckcv_ray.claims.rules import CutOff, Rule, orient_scores
 from ckcv_ray.core.bounds.binomial import MAX_ROWS, clopper_pearson, find_fewest_rows, find_first
 from ckcv_ray.core.quantities import BINARY_RECALLS, SHARE, argument, register_quantity
-from ckcv_ray.errors import Classes, Mask, Values, floor_percent, format_about, format_level, format_percent
+from ckcv_ray.errors import Mask, Values, floor_percent, format_about, format_level, format_percent
 from ckcv_ray.study.problem import Problem
 
 N_THRESHOLDS = 10  # most that are tested
@@ -83,17 +84,20 @@ class FixedSequence:
         risk: returns the risk that the statement is about if these shares of each kind of rows are wrong.
         most: largest risk allowed.
         delta: delta of each test; bounds on the kinds have equal parts of it.
+        copies: number of rows of each kind that are not counted.
     """
 
     counts: tuple[Tally, ...]
     risk: Callable[[Sequence[float]], float]
     most: float
     delta: float
+    copies: int = 0
 
     @cached_property
     def passed(self) -> int:
         """Number of tests that pass before the first that fails."""
-        return self.count_passed()
+        risks = (self.risk(self.bound(counted)) for counted in self.counts)
+        return sum(1 for _ in takewhile(lambda risk: risk <= self.most, risks))
 
     @property
     def chosen(self) -> Tally:
@@ -105,19 +109,14 @@ class FixedSequence:
         """The chosen threshold; None if no test passed."""
         return self.chosen.threshold if self.passed else None
 
-    def bound(self, counted: Tally, copies: int = 0) -> list[float]:
-        """Return the bounds on the shares of wrong rows; ``copies`` of the rows are not counted."""
+    def bound(self, counted: Tally) -> list[float]:
+        """Return the bounds on the shares of wrong rows."""
         each = self.delta / len(counted.rows)
-        return [bound_count(*pair, each, copies) for pair in zip(*counted[1:], strict=True)]
-
-    def count_passed(self, copies: int = 0) -> int:
-        """Return how many tests pass before the first that fails; ``copies`` of the rows are not counted."""
-        risks = (self.risk(self.bound(counted, copies)) for counted in self.counts)
-        return sum(1 for _ in takewhile(lambda risk: risk <= self.most, risks))
+        return [bound_count(*pair, each, self.copies) for pair in zip(*counted[1:], strict=True)]
 
     def prove(self, copies: int) -> float | None:
         """Return what is proven of the risk; None if nothing is, or less without ``copies`` of the rows."""
-        return self.most if 0 < self.passed <= self.count_passed(copies) else None
+        return self.most if 0 < self.passed <= replace(self, copies=copies).passed else None
 
     def explain(self, quantity: Quantity, n: int, kinds: Sequence[str]) -> str:
         """Return why no test passes, and how many rows a proof may take, as the end of a sentence.
@@ -203,10 +202,10 @@ class Predictive(Quantity):
         return f"{says}, which reaches {format_percent(reached)}."
 
 
-@dataclass(frozen=True)
-class PredictiveValue(Predictive, Requirable):
+class PredictiveValue(Predictive):
     """PPV or NPV: how often rows that are classified as one class belong to it."""
 
+    brings = BINARY_RECALLS
     of_positive: ClassVar[bool]  # whether rows classified as positive are to be right
 
     def compute(self, sensitivity: Shares, specificity: Shares) -> Shares:
@@ -255,13 +254,31 @@ class PredictiveValue(Predictive, Requirable):
         problem, required, y = held.problem, held.problem.required, held.rows.y
         assert required is not None
         delta, positive, X, least = held.delta / 2, problem.positive, problem.task.X, required.value
+        right, way = (positive, 1) if self.of_positive else (1 - positive, -1)  # the class to be right
 
         def make() -> FixedSequence:
             members, score = held.models.best.members, held.predict(rule).score
             sets = [problem.find_estimate_rows(member.k, member.split) for member in members]
             scores = [one.model.predict(X[rows]).score for one, rows in zip(members, sets, strict=True)]
             classes = np.concatenate([problem.task.y[rows] for rows in sets])
-            cut_offs = fix_cut_offs(np.concatenate(scores), classes, positive, self, least, len(y), delta)
+            oriented = orient_scores(np.concatenate(scores), right)
+            of_class, _ = parts = [np.sort(oriented[(classes == right) == own]) for own in (True, False)]
+            values = np.unique(of_class if len(of_class) else oriented)[::-1]
+            values = values[np.unique(np.linspace(0, len(values) - 1, N_CONSIDERED).round().astype(int))]
+            reached = [(len(of) - np.searchsorted(of, values)) / max(1, len(of)) for of in parts]
+            shares = np.array([1 - reached[0], reached[1]])  # of wrong rows
+            expected = round(len(y) * len(of_class) / len(classes))
+            rows = np.array([[expected], [len(y) - expected]])
+            wrong = np.ceil(shares * rows).astype(int)
+            wrong[1] = np.minimum(wrong[1] + FLAGGED_BEYOND, rows[1])
+            both = shares, clopper_pearson(wrong, rows, delta / 2)
+            measured, proven = (self.compute(*(1 - of)[::way]) for of in both)  # the positive class first
+            first, enough = int(np.argmax(proven)), np.flatnonzero(measured >= least)
+            last = max(first, int(enough[-1])) if len(enough) else first
+            tested = values[np.unique(np.linspace(first, last, N_THRESHOLDS).round().astype(int))]
+            # at these, rows get class ``right`` if their score for it is at least a value
+            chosen = tested if right == positive else np.nextafter(-tested, np.inf)
+            cut_offs = [CutOff(value, positive) for value in chosen.tolist()]
             kinds = y == positive, y != positive
             counts = [Tally.of(one.value, one.classify(score) != y, *kinds) for one in cut_offs]
             return FixedSequence(tuple(counts), self.find_risk, self.scale(least), delta)
@@ -283,7 +300,6 @@ class PredictiveValue(Predictive, Requirable):
 
 
 @register_quantity
-@dataclass(frozen=True)
 class Ppv(PredictiveValue):
     """The share of the rows classified as positive that are."""
 
@@ -293,7 +309,6 @@ class Ppv(PredictiveValue):
 
 
 @register_quantity
-@dataclass(frozen=True)
 class Npv(PredictiveValue):
     """The share of the rows not classified as positive that are not."""
 
@@ -354,49 +369,6 @@ class Precision(Quantity):
         yield self.need(problem, of=" classified as positive", share=share)
 
 
-def fix_cut_offs(
-    score: Values,
-    y: Classes,
-    positive: int,
-    predictive: PredictiveValue,
-    least: float,
-    held: int,
-    delta: float,
-) -> tuple[CutOff, ...]:
-    """Return the cut-offs to test, in order.
-
-    Args:
-        score: scores, larger for rows of class 1, of rows that the models have not learned from, none of them
-            held out, (rows,).
-        y: their classes, 0 or 1.
-        positive: number of the class of the rows that are flagged.
-        predictive, least: the value, and the least that it has to be, in (0, 1).
-        held: number of held-out rows.
-        delta: delta of each test.
-    """
-    right = positive if predictive.of_positive else 1 - positive  # the class that is to be right
-    oriented = orient_scores(score, right)
-    of_class, outside = np.sort(oriented[y == right]), np.sort(oriented[y != right])
-    values = np.unique(of_class if len(of_class) else oriented)[::-1]
-    values = values[np.unique(np.linspace(0, len(values) - 1, N_CONSIDERED).round().astype(int))]
-    reached = [(len(of) - np.searchsorted(of, values)) / max(1, len(of)) for of in (of_class, outside)]
-    shares = np.array([1 - reached[0], reached[1]])  # of wrong rows
-    expected = round(held * len(of_class) / len(y))
-    rows = np.array([[expected], [held - expected]])
-    wrong = np.ceil(shares * rows).astype(int)
-    wrong[1] = np.minimum(wrong[1] + FLAGGED_BEYOND, rows[1])
-    bounds = clopper_pearson(wrong, rows, delta / 2)
-    way = 1 if predictive.of_positive else -1  # recalls of the positive class first
-    measured, proven = (predictive.compute(*(1 - wrongs)[::way]) for wrongs in (shares, bounds))
-    first = int(np.argmax(proven))
-    enough = np.flatnonzero(measured >= least)
-    last = max(first, int(enough[-1])) if len(enough) else first
-    tested = np.unique(np.linspace(first, last, N_THRESHOLDS).round().astype(int))
-    # at these, rows get class ``right`` if their score for it is at least a value
-    chosen = values[tested] if right == positive else np.nextafter(-values[tested], np.inf)
-    return tuple(CutOff(value, positive) for value in chosen.tolist())
-
-
 class OfAnswered(Quantity):
     """A quantity of the rows confident enough to be answered; both kinds have one share of delta together."""
 
@@ -406,17 +378,22 @@ class OfAnswered(Quantity):
     def test(self, held: HeldOutPredictions, rule: Rule) -> FixedSequence:
         """Return the tests of the rows that a rule answers, the most cautious first; made once for both."""
         (_, most), X, rows = self.find_asked(held.problem), held.problem.task.X, held.rows
+        delta = held.delta / 2
 
         def make() -> FixedSequence:
             unlearned = list[Values]()  # confidence of each member of F* on the rows of its estimate set
             for member in held.models.best.members:
                 scored = X[held.problem.find_estimate_rows(member.k, member.split)]
                 unlearned.append(Rule(f"member:{member.split}").measure_confidence(held.models, scored))
-            thresholds = fix_thresholds(np.concatenate(unlearned), len(rows.y), most, held.delta / 2)
+            ordered = np.sort(np.concatenate(unlearned))[::-1]
+            fewest = min(1.0, find_fewest_rows(most, ALLOWED, delta) / len(rows.y))
+            shares = np.linspace(fewest, 1.0, N_THRESHOLDS)[:-1]
+            positions = np.ceil(shares * len(ordered)).astype(np.intp) - 1
+            thresholds = np.unique([0.0, *ordered[positions]])[::-1]
             confidence = rule.measure_confidence(held.models, rows.X)
             wrong = held.predict(rule).label != rows.y
             counts = [Tally.of(least, wrong, confidence >= least) for least in thresholds.tolist()]
-            return FixedSequence(tuple(counts), lambda shares: shares[0], most, held.delta / 2)
+            return FixedSequence(tuple(counts), lambda shares: shares[0], most, delta)
 
         return held.make_once(("answered", rule), make)
 
@@ -489,18 +466,3 @@ class AnsweredShare(OfAnswered):
         lack = "" if tests.passed else "nothing is proven of their error."
         method = f"{seen} together; jointly with probability at least {format_level(held.delta)}"
         yield self.conclude(claim, held, method, lack)
-
-
-def fix_thresholds(confidence: Values, held: int, most: float, delta: float) -> Values:
-    """Return the thresholds to test, descending; the last is 0, which answers every row.
-
-    Args:
-        confidence: confidence in rows that the models have not learned from, none of them held out, (rows,).
-        held: number of held-out rows.
-        most: largest error allowed among the rows answered, in (0, 1).
-        delta: delta of each test.
-    """
-    ordered = np.sort(confidence)[::-1]
-    shares = np.linspace(min(1.0, find_fewest_rows(most, ALLOWED, delta) / held), 1.0, N_THRESHOLDS)[:-1]
-    positions = np.ceil(shares * len(ordered)).astype(np.intp) - 1
-    return np.unique([0.0, *ordered[positions]])[::-1]

@@ -408,6 +408,23 @@ class Counts(NamedTuple):
     shares: Values | None = None
 
 
+class ChosenCutOff(NamedTuple):
+    """What was found for a condition that the study requires.
+
+    Attributes:
+        cut_off: the cut-off of the scores; None if none is required, or none qualifies.
+        lack: why none qualifies, as the end of a sentence; else "".
+        misses: the number of the class whose recall it guarantees, -1 if there is none, and how many held-out
+            rows of that class it may miss, which are counted as missed.
+        n_tested: how many cut-offs were tested on the same rows; None if it was not found by tests.
+    """
+
+    cut_off: CutOff | None = None
+    lack: str = ""
+    misses: tuple[int, int] = (-1, 0)
+    n_tested: int | None = None
+
+
 class Need(NamedTuple):
     """What it takes for a claim to say something, and what there will be; known before a run."""
 
@@ -563,6 +580,10 @@ class Quantity(Declared):
 
     def compute(self, sensitivity: Shares, specificity: Shares) -> Shares:
         """Return what follows from two recalls in [0, 1], elementwise; it increases in both."""
+        raise NotImplementedError
+
+    def choose_cut_off(self, held: HeldOutPredictions, rule: Rule) -> ChosenCutOff:
+        """Return the cut-off of a rule's scores for the condition of the study, if it ``brings`` others."""
         raise NotImplementedError
 
     def scale(self, value: float) -> float:

@@ -12,16 +12,16 @@ cut-off with a guarantee"). For a specificity, the same is done on the negatives
 the (k + 1)-th largest.
 """
 
-from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import numpy as np
 
 from ckcv_ray.claims.quantity import (
     CLOPPER_PEARSON,
+    ChosenCutOff,
     Claim,
     Counts,
     HeldOutPredictions,
@@ -36,38 +36,11 @@ from ckcv_ray.core.bounds.binomial import bound_table, find_fewest_rows
 from ckcv_ray.core.draws import draw_pairs
 from ckcv_ray.core.measures import Output
 from ckcv_ray.core.quantities import BINARY_RECALLS, register_quantity
-from ckcv_ray.errors import Classes, Values, format_level
+from ckcv_ray.errors import format_level
 from ckcv_ray.learners.ensemble import count_classes
 from ckcv_ray.study.problem import Problem
 
 USUAL = (0.2, 0.1, 0.05)  # bounds for which the rows needed are counted before a run
-
-
-class ChosenCutOff(NamedTuple):
-    """What was found for a condition that the study requires.
-
-    Attributes:
-        cut_off: the cut-off of the scores; None if none is required, or none qualifies.
-        lack: why none qualifies, as the end of a sentence; else "".
-        misses: the number of the class whose recall it guarantees, -1 if there is none, and how many held-out
-            rows of that class it may miss, which are counted as missed.
-        n_tested: how many cut-offs were tested on the same rows; None if it was not found by tests.
-    """
-
-    cut_off: CutOff | None = None
-    lack: str = ""
-    misses: tuple[int, int] = (-1, 0)
-    n_tested: int | None = None
-
-
-class Requirable(Quantity):
-    """A quantity that a cut-off of the scores can be chosen for."""
-
-    brings = BINARY_RECALLS
-
-    @abstractmethod
-    def choose_cut_off(self, held: HeldOutPredictions, rule: Rule) -> ChosenCutOff:
-        """Return the cut-off of a rule's scores for the condition of the study."""
 
 
 class Recall(Quantity):
@@ -93,7 +66,6 @@ class Recall(Quantity):
         required, chosen, predicted = held.problem.required, ChosenCutOff(), held.predict(rule)
         if required is not None:
             quantity = read_quantity(required.name)
-            assert isinstance(quantity, Requirable)
             chosen = held.make_once(("cut-off", rule), partial(quantity.choose_cut_off, held, rule))
         if chosen.cut_off is not None:
             rule = replace(rule, cut_off=chosen.cut_off)
@@ -142,10 +114,11 @@ def share_recalls(problem: Problem) -> tuple[float, int]:
     return delta / 2 if followed else delta, sum(len(recall.list_classes(problem)) for recall in recalls)
 
 
-class BinaryRecall(Recall, Requirable):
+class BinaryRecall(Recall):
     """The recall of one of two classes."""
 
     two_classes = True
+    brings = BINARY_RECALLS
     of_positive: ClassVar[bool]
 
     def list_classes(self, problem: Problem) -> list[int]:
@@ -157,18 +130,19 @@ class BinaryRecall(Recall, Requirable):
         problem, condition = held.problem, held.problem.required
         assert condition is not None
         (number,), (of_all, together) = self.list_classes(problem), share_recalls(problem)
-        delta = of_all / together
-        chosen = find_cut_off(
-            held.predict(rule).score, held.rows.y, problem.positive, number, condition.value, delta
-        )
-        if chosen is not None:
-            return chosen
-        there, needed = int(np.sum(held.rows.y == number)), find_fewest_rows(1 - condition.value, 0, delta)
-        lack = (
-            f"a cut-off with {condition} takes {needed:,} held-out rows of class "
-            f"{problem.task.classes[number]!r}, and there are {there:,}."
-        )
-        return ChosenCutOff(None, lack)
+        delta, positive = of_all / together, problem.positive
+        ordered = np.sort(orient_scores(held.predict(rule).score, positive)[held.rows.y == number])
+        within = bound_table(len(ordered), delta) <= 1 - condition.value
+        if not within[0]:
+            needed = find_fewest_rows(1 - condition.value, 0, delta)
+            lack = (
+                f"a cut-off with {condition} takes {needed:,} held-out rows of class "
+                f"{problem.task.classes[number]!r}, and there are {len(ordered):,}."
+            )
+            return ChosenCutOff(None, lack)
+        misses = int(np.count_nonzero(within)) - 1  # the bound increases with the count
+        value = ordered[misses] if number == positive else np.nextafter(ordered[-1 - misses], np.inf)
+        return ChosenCutOff(CutOff(float(value), positive), misses=(number, misses))
 
 
 @register_quantity
@@ -237,25 +211,3 @@ class Auc(Quantity):
         table = problem.all_rows
         share = min(count_classes(table.y, table.n_classes)) / table.n
         yield self.need(problem, of=" of the rarer class", share=share)
-
-
-def find_cut_off(
-    score: Values, y: Classes, positive: int, number: int, least: float, delta: float
-) -> ChosenCutOff | None:
-    """Choose the cut-off at which a recall is at least a value; None if there are too few rows of the class.
-
-    Args:
-        score: score of each held-out row, larger for rows of class 1.
-        y: class of each held-out row, 0 or 1.
-        positive: number of the class of the rows that are flagged.
-        number: number of the class whose recall it is.
-        least: the value, in (0, 1).
-        delta: probability with which the recall at the cut-off may be smaller.
-    """
-    ordered = np.sort(orient_scores(score, positive)[y == number])
-    within = bound_table(len(ordered), delta) <= 1 - least
-    if not within[0]:
-        return None
-    misses = int(np.count_nonzero(within)) - 1  # the bound increases with the count
-    value = ordered[misses] if number == positive else np.nextafter(ordered[-1 - misses], np.inf)
-    return ChosenCutOff(CutOff(float(value), positive), misses=(number, misses))

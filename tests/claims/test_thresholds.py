@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from math import ceil
+from types import SimpleNamespace as Namespace
 
 import numpy as np
 import pytest
@@ -19,17 +20,17 @@ from ckcv_ray.claims.predictive import (
     Npv,
     Ppv,
     Tally,
-    fix_cut_offs,
-    fix_thresholds,
 )
 from ckcv_ray.claims.quantity import HeldOutPredictions, read_quantity
-from ckcv_ray.claims.recalls import find_cut_off
 from ckcv_ray.claims.rules import CutOff, orient_scores
 from ckcv_ray.cli.report import write_model
 from ckcv_ray.core.bounds.binomial import bound_both_sides, clopper_pearson, find_fewest_rows
 from ckcv_ray.errors import ceil_percent
+from ckcv_ray.learners.ensemble import Ensemble, Member, Models
 from ckcv_ray.runs.result import find_error_claim, mark_rows
+from ckcv_ray.study.parts import parse_condition
 from ckcv_ray.study.problem import Problem
+from ckcv_ray.tables.task import TestRows
 
 D = 0.05 / 2  # of each of two that hold together
 HALF = SMALL.replace(k=(3, 5), certify="holdout", holdout_share=0.5)
@@ -44,14 +45,32 @@ coins = st.randoms(use_true_random=False)
 # Choice
 
 
+def make_held(score: np.ndarray, y: np.ndarray, condition: str, positive: int = 1) -> HeldOutPredictions:
+    """Rows held out, of these classes; the model has these scores on them, and on rows not learned from."""
+    asked, recalls = parse_condition("require", condition), ("sensitivity", "specificity")
+    model = Namespace(predict=lambda X: Namespace(score=X[:, 0]))
+    problem = Namespace(required=asked, positive=positive, study=Namespace(delta_of_claim=2 * D))
+    problem.task = Namespace(X=score[:, None], y=np.resize(y, len(score)), classes=(0, 1))
+    problem.certification = Namespace(
+        answering=asked, quantities={name: read_quantity(name) for name in recalls}
+    )
+    problem.find_estimate_rows = lambda k, split: np.arange(len(score))
+    one, judged = Ensemble((Member(3, 0, model, (0, 0), (0, 0)),)), np.resize(score, len(y))
+    held = HeldOutPredictions(problem, Models(one, one))
+    problem.take_held_rows = lambda: TestRows(judged[:, None], y)
+    held.make_once(REFIT, lambda: Namespace(label=y, score=judged))
+    return held
+
+
 @given(many_scores, st.integers(0, 1), st.integers(0, 1), coins)
 def test_a_cut_off_misses_at_most_as_many_as_its_bound_allows(values, positive, number, random):
     score = np.array(values)
     y = np.array([random.randint(0, 1) for _ in values], np.int32)
-    chosen = find_cut_off(score, y, positive, number, 0.9, D)
+    quantity = read_quantity("sensitivity" if number == positive else "specificity")
+    chosen = quantity.choose_cut_off(make_held(score, y, f"{quantity}>=0.9", positive), REFIT)
     m = int(np.sum(y == number))
-    assert (chosen is None) == (m < find_fewest_rows(1 - 0.9, 0, D))
-    if chosen is None:
+    assert (chosen.cut_off is None) == bool(chosen.lack) == (m < find_fewest_rows(1 - 0.9, 0, D))
+    if chosen.lack:
         return
     of_class, misses = chosen.misses
     assert of_class == number
@@ -67,23 +86,23 @@ def test_a_cut_off_misses_at_most_as_many_as_its_bound_allows(values, positive, 
 def test_cut_offs_flag_more_and_more_of_the_class_that_is_to_be_right(values, positive, predictive, random):
     score = np.array(values)
     y = np.array([random.randint(0, 1) for _ in values], np.int32)
-    cut_offs = fix_cut_offs(score, y, positive, predictive, 0.3, 100, 0.025)
+    tests = predictive.test(make_held(score, y, f"{predictive}>=0.3", positive), REFIT)
+    cut_offs = [CutOff(counted.threshold, positive) for counted in tests.counts]
     assert 1 <= len(cut_offs) <= 10
-    assert {cut_off.positive for cut_off in cut_offs} == {positive}
     right = positive if predictive is PPV else 1 - positive
     found = [np.sum(cut_off.classify(score) == right) for cut_off in cut_offs]
     assert np.all(np.diff(found) > 0)
-    for cut_off in cut_offs:
-        predicted, sizes = cut_off.classify(score), (np.sum(y == positive), np.sum(y != positive))
-        counted, flag = Tally.of(0.5, predicted != y, y == positive, y != positive), predicted == positive
+    for cut_off, counted in zip(cut_offs, tests.counts, strict=True):
+        flag = cut_off.classify(score) == positive
         assert counted.wrong == (np.sum((y == positive) & ~flag), np.sum((y != positive) & flag))
-        assert (counted.threshold, counted.rows) == (0.5, sizes)
+        assert counted.rows == (np.sum(y == positive), np.sum(y != positive))
 
 
 @given(scores, st.integers(10, 500), st.sampled_from([0.02, 0.1, 0.3]))
 def test_thresholds_descend_to_one_that_answers_every_row(values, held, most):
     confidences = np.abs(values)
-    thresholds = fix_thresholds(confidences, held, most, 0.025)
+    rows = make_held(np.array(values), np.zeros(held, np.int32), f"error<={most}")
+    thresholds = [counted.threshold for counted in AnsweredError().test(rows, REFIT).counts]
     assert np.all(np.diff(thresholds) < 0)
     assert thresholds[-1] == 0.0
     assert len(thresholds) <= 10
@@ -112,7 +131,7 @@ def test_the_sequence_stops_at_its_first_failure():
     counts = ((3.0, 0, 100), (2.0, 40, 150), (1.0, 0, 1000))
     tests = make_tests(*counts)
     assert (tests.passed, tests.chosen.threshold) == (1, 3.0)
-    assert tests.count_passed(copies=60) == 0
+    assert replace(tests, copies=60).passed == 0
     assert make_tests(*counts[1:]).chosen.threshold == 2.0
     assert make_tests((9.0, 0, 0)).passed == 0
 
