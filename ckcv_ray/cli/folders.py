@@ -11,15 +11,7 @@ from typing import Annotated, Any, NamedTuple, cast
 
 import typer
 
-from ckcv_ray.cli import options
-from ckcv_ray.cli.data import (
-    Display,
-    check_source,
-    end_if_interrupted,
-    make_reading,
-    read_rows_if_named,
-    say_environment,
-)
+from ckcv_ray.cli import data, options
 from ckcv_ray.cli.output import NOT_YET_PROVEN, console, say, show
 from ckcv_ray.engine.queue import Queue
 from ckcv_ray.errors import (
@@ -179,7 +171,7 @@ def list_folders(
     show({"runs": [run._asdict() for run in runs]}, text, as_json)
 
 
-@options.with_options(execution=options.make_execution, reading=make_reading)
+@options.with_options(execution=options.make_execution, reading=data.make_reading)
 def verify(
     folder: options.Folder,
     execution: Execution,
@@ -188,10 +180,10 @@ def verify(
         "--rerun", "Also run the study again, into a temporary folder, and compare the files."
     ),
     test: str | None = options.make_option(
-        "Test rows that F* was measured on: the same file or named set.", check=check_source
+        "Test rows that F* was measured on: the same file or named set.", check=data.check_source
     ),
     table: str | None = options.make_option(
-        "The table that the run read, to recompute its salt.", check=check_source
+        "The table that the run read, to recompute its salt.", check=data.check_source
     ),
     limit: float = options.make_option(
         "Limit in seconds, since the folder decides what is fitted.", f"{SECONDS:g}", value=SECONDS
@@ -214,17 +206,17 @@ def verify(
         ckcv verify runs/patients --table patients.csv
         ckcv verify runs/patients --rerun --backend ray
     """
-    rows = read_rows_if_named(test or None, reading, "the file of --test: name one as well")
+    rows = data.read_rows_if_named(test or None, reading, "the file of --test: name one as well")
     if not 0 < limit < threading.TIMEOUT_MAX:
         raise InputError(f"limit={limit:g} is not a number of seconds above 0, such as 600")
     with (
-        end_if_interrupted(None, "a verification changes nothing in the run folder") as signals,
+        data.end_if_interrupted(None, "a verification changes nothing in the run folder") as signals,
         _end_after(limit),
         signals if rerun else nullcontext(),
-        Display(console) if rerun else nullcontext() as display,
+        data.Display(console) if rerun else nullcontext() as display,
     ):
         found = verify_folder(folder, rerun, rows, execution, display, signals.stop, limit, say, table)
-    say_environment(folder)
+    data.say_environment(folder)
     name, verdict = options.find_run_id(folder), found.verdict if found.ok else None
     differences, unverified = ([*map(plain, one)] for one in (found.differences, found.unverified))
     content = {"run_id": name, "ok": found.ok, "verdict": verdict, **asdict(found)}

@@ -20,22 +20,7 @@ import pyarrow as pa
 from ckcv_ray.core.measures import Kind, Output, Outputs
 from ckcv_ray.core.options import option
 from ckcv_ray.errors import MOST, Index, InputError, Rows, agree, integer, quote, sequence
-from ckcv_ray.learners.base import (
-    CHOICE,
-    Block,
-    Cells,
-    Codec,
-    Fits,
-    FitsOf,
-    Learner,
-    Model,
-    Path,
-    Predicted,
-    Setting,
-    Space,
-    Trainer,
-    check_filled,
-)
+from ckcv_ray.learners import base
 from ckcv_ray.learners.steps import Balance, Encoder, Encoding, draw_balanced
 from ckcv_ray.tables.task import Task
 
@@ -57,14 +42,14 @@ class Prepared(NamedTuple):
         width: the largest number of columns that the table can become when it is encoded.
     """
 
-    learner: Learner
+    learner: base.Learner
     encoding: Encoding | None = None
     balance: Balance = Balance.NONE
     share: float = 1.0
     width: int = 0
 
     @classmethod
-    def of(cls, learner: Learner, encoding: Encoding, balance: Balance, task: Task) -> Self:
+    def of(cls, learner: base.Learner, encoding: Encoding, balance: Balance, task: Task) -> Self:
         """Return a learner with its steps on a task; see ``base.Learner.prepare``."""
         learner, suited = learner.prepare(task, encoding)
         share = 1.0
@@ -84,7 +69,7 @@ class Prepared(NamedTuple):
         return max(1, ceil(n_train * self.share))
 
 
-class Combined(Learner):
+class Combined(base.Learner):
     """Learners with their steps, as one.
 
     Attributes:
@@ -109,34 +94,36 @@ class Combined(Learner):
         return all(each.learner.weighs_rows for each in self.prepared.values())
 
     @cached_property
-    def space(self) -> Space:
+    def space(self) -> base.Space:
         """The paths of all learners; with several, a setting names its learner first."""
 
-        def add_label(label: str | None, path: Sequence[Setting]) -> Sequence[Setting]:
-            return path if label is None else Path(len(path), lambda step: {LABEL: label, **path[step]})
+        def add_label(label: str | None, path: Sequence[base.Setting]) -> Sequence[base.Setting]:
+            return path if label is None else base.Path(len(path), lambda step: {LABEL: label, **path[step]})
 
         every = self.prepared.items()
-        return Space(add_label(label, path) for label, each in every for path in each.learner.space.paths)
+        return base.Space(
+            add_label(label, path) for label, each in every for path in each.learner.space.paths
+        )
 
     @cached_property
-    def trainer(self) -> Trainer:
+    def trainer(self) -> base.Trainer:
         """The trainer, which fits each path by its learner."""
         return PreparedTrainer(self.prepared)
 
     @cached_property
-    def codec(self) -> Codec[Any]:
+    def codec(self) -> base.Codec[Any]:
         """The codec, which stores each model by its learner."""
         only = self.prepared.get(None)
         plain = only is not None and only.encoding is None
         return only.learner.codec if only and plain else PreparedCodec(self.prepared)
 
 
-def _learners(name: str, values: Any) -> tuple[Learner, ...]:
+def _learners(name: str, values: Any) -> tuple[base.Learner, ...]:
     listed = sequence(name, values, least=1, kind="learners, at least two")
     if len(listed) == 1:
         raise InputError(f"{name}: there is only one: give it directly, without {Choice.__name__}")
     for value in listed:
-        if isinstance(value, Combined) or not isinstance(value, Learner):
+        if isinstance(value, Combined) or not isinstance(value, base.Learner):
             raise InputError(f"{name}: {quote(value)} is not a single learner, such as GaussianSVM()")
     return listed
 
@@ -173,9 +160,9 @@ class Choice(Combined):
         InputError: a learner is named twice, or another value is not allowed.
     """
 
-    name: ClassVar[str] = CHOICE
+    name: ClassVar[str] = base.CHOICE
 
-    learners: tuple[Learner, ...] = option((), _learners, "Learners to choose from.")
+    learners: tuple[base.Learner, ...] = option((), _learners, "Learners to choose from.")
     labels: tuple[str, ...] | None = option(None, _labels, "What the learners are called.")
     most_rows: tuple[int, ...] | None = option(
         None, _most_rows, "Number of rows up to which each is compared."
@@ -198,7 +185,7 @@ class Choice(Combined):
                 raise InputError(f"learners: a hyperparameter of {label} is called {LABEL}: rename it")
 
     @property
-    def by_label(self) -> dict[str, Learner]:
+    def by_label(self) -> dict[str, base.Learner]:
         """The learners by label."""
         labels = self.labels or [learner.name for learner in self.learners]
         return dict(zip(labels, self.learners, strict=True))
@@ -240,12 +227,12 @@ class PreparedLearner(Combined):
     prepared: Mapping[str | None, Prepared]
 
     @property
-    def by_label(self) -> dict[str, Learner]:
+    def by_label(self) -> dict[str, base.Learner]:
         """The learners without their steps, by label."""
         return {label or each.learner.name: each.learner for label, each in self.prepared.items()}
 
 
-class PreparedTrainer(Trainer):
+class PreparedTrainer(base.Trainer):
     """Fits each path by its learner, to rows that go through the learner's steps."""
 
     def __init__(self, prepared: Mapping[str | None, Prepared]) -> None:
@@ -311,9 +298,9 @@ class PreparedBlock:
         self, trainer: PreparedTrainer, shared: tuple[Task, tuple[object, ...]], train: Index, score: Index
     ) -> None:
         self._trainer, (self._task, self._shared), self._rows = trainer, shared, (train, score)
-        self._block: tuple[int, Encoder | None, Block] | None = None
+        self._block: tuple[int, Encoder | None, base.Block] | None = None
 
-    def prepare(self, number: int) -> tuple[Encoder | None, Block]:
+    def prepare(self, number: int) -> tuple[Encoder | None, base.Block]:
         """Return the encoder of a learner's rows, and its split; raises whatever preparing it raises."""
         if self._block is None or self._block[0] != number:
             self._block = None  # drops the split prepared for another learner first
@@ -326,7 +313,7 @@ class PreparedBlock:
             self._block = number, encoder, trainer.prepare(shared, train, score)
         return self._block[1:]
 
-    def fit(self, path: int, length: int) -> Fits:
+    def fit(self, path: int, length: int) -> base.Fits:
         """Fit the first ``length`` steps of a path."""
         number, own_path = self._trainer.paths[path]
         encoder, block = self.prepare(number)
@@ -334,32 +321,32 @@ class PreparedBlock:
         if label is None and encoder is None:
             return fits
         complete = partial(PreparedModel, label, encoder)
-        return FitsOf(fits.status, fits.n_iter, fits.totals, lambda step: complete(fits.model(step)))
+        return base.FitsOf(fits.status, fits.n_iter, fits.totals, lambda step: complete(fits.model(step)))
 
 
 @dataclass(frozen=True)
-class PreparedModel(Model):
+class PreparedModel(base.Model):
     """A model, the encoder of its rows if they are encoded, and its learner's label if there are several."""
 
     label: str | None
     encoder: Encoder | None
-    model: Model
+    model: base.Model
 
-    def predict(self, X: Rows) -> Predicted:
+    def predict(self, X: Rows) -> base.Predicted:
         """Classify rows X [rows, d] of the table, some at a time: they take more memory when encoded."""
         if self.encoder is None:
             return self.model.predict(X)
         parts = [X[i : i + ROWS] for i in range(0, max(1, len(X)), ROWS)]
         predicted = [self.model.predict(self.encoder.transform(part)) for part in parts]
         label, score = (np.concatenate(columns) for columns in zip(*predicted, strict=True))
-        return Predicted(label, score)
+        return base.Predicted(label, score)
 
     def predict_outputs(self, X: Rows, needs: frozenset[Output]) -> Outputs:
         """Return the model's outputs for rows X [rows, d] of the table."""
         return self.model.predict_outputs(X if self.encoder is None else self.encoder.transform(X), needs)
 
 
-class PreparedCodec(Codec[PreparedModel]):
+class PreparedCodec(base.Codec[PreparedModel]):
     """The columns of a learner, and one with the encoder of each model where rows are encoded.
 
     With several learners, the first column names a model's learner, and the names of a learner's columns
@@ -376,7 +363,7 @@ class PreparedCodec(Codec[PreparedModel]):
         fields = (self._name_columns(label, task).items() for label in self.codecs)
         return pa.schema([*first, *(field.with_name(name) for own in fields for name, field in own)])
 
-    def write(self, model: PreparedModel) -> Cells:
+    def write(self, model: PreparedModel) -> base.Cells:
         """Return the cells of a model in the columns of its learner."""
         cells = self.codecs[model.label].write(model.model)
         if model.encoder is not None:
@@ -385,11 +372,11 @@ class PreparedCodec(Codec[PreparedModel]):
             return cells
         return {LABEL: model.label, **{f"{model.label}.{name}": value for name, value in cells.items()}}
 
-    def from_table(self, table: pa.Table, task: Task) -> list[Model]:
+    def from_table(self, table: pa.Table, task: Task) -> list[base.Model]:
         """Return the models stored in a table; see ``base.Codec``."""
         return [self.read(row, task) for row in table.select(self.columns(task).names).to_pylist()]
 
-    def read(self, row: Cells, task: Task) -> PreparedModel:
+    def read(self, row: base.Cells, task: Task) -> PreparedModel:
         """Return the model in a row, which is empty in the columns of other learners; see ``base.Codec``."""
         label = row[LABEL] if self.several else None
         if label not in self.codecs:
@@ -398,14 +385,14 @@ class PreparedCodec(Codec[PreparedModel]):
         for name, value in row.items():
             if name not in (LABEL, *fields) and value is not None:
                 raise ValueError(f"{name} has a value in a row of {label}")
-        check_filled({name: row[name] for name in fields})
+        base.check_filled({name: row[name] for name in fields})
         own, encoder = {field.name: row[name] for name, field in fields.items()}, None
         if self.prepared[label].encoding is not None:
             encoder = Encoder.from_json(own.pop(ENCODER), task.schema, task.n)
         given = task if encoder is None else encoder.task(task)
         return PreparedModel(label, encoder, self.codecs[label].read(own, given))
 
-    def setting(self, model: PreparedModel) -> Setting:
+    def setting(self, model: PreparedModel) -> base.Setting:
         """Return the hyperparameters a model was fitted at; with its learner's label if there are several."""
         own = self.codecs[model.label].setting(model.model)
         return {LABEL: model.label, **own} if self.several else own

@@ -32,6 +32,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ckcv_ray import errors
 from ckcv_ray.claims.certify import expect_claims
 from ckcv_ray.claims.quantity import Claim, HeldOutPredictions
 from ckcv_ray.core.draws import TRIED
@@ -48,20 +49,6 @@ from ckcv_ray.engine.loop import Stop, work
 from ckcv_ray.engine.queue import Listener, Progress
 from ckcv_ray.engine.race import describe_failures
 from ckcv_ray.engine.worker import LostError, compute_apart
-from ckcv_ray.errors import (
-    CKCVError,
-    Index,
-    InputError,
-    RunError,
-    StoreError,
-    as_array,
-    ceil_percent,
-    duration,
-    expect,
-    format_percent,
-    plain,
-    quote,
-)
 from ckcv_ray.learners.ensemble import Models
 from ckcv_ray.learners.sklearn.spec import HERE, list_foreign
 from ckcv_ray.records.record import Outcome
@@ -106,13 +93,13 @@ def find_before(problem: Problem, folder: str) -> Before:
     hashes, runs, passed_over = ColumnHashes(), list[EarlierRun](), dict[str, str]()
     try:
         places = find_next_to(folder, MANIFEST)
-    except (CKCVError, OSError) as error:
-        places, passed_over = {}, {"..": plain(str(error))}
+    except (errors.CKCVError, OSError) as error:
+        places, passed_over = {}, {"..": errors.plain(str(error))}
     for name, address in list(places.items())[:MAX_LOOKED_AT]:
         try:
             runs += _find_rows(name, RunFolder(address), problem, hashes)
-        except (CKCVError, OSError) as error:
-            passed_over[name] = plain(str(error))
+        except (errors.CKCVError, OSError) as error:
+            passed_over[name] = errors.plain(str(error))
     return {
         "at": datetime.now(UTC).isoformat(),
         "rows": problem.all_rows.n if problem.held is None else len(problem.held),
@@ -135,7 +122,7 @@ def _find_rows(name: str, folder: RunFolder, problem: Problem, hashes: ColumnHas
     if own or task.target.name not in columns or columns.isdisjoint(task.features):
         return
     if n_rows > MAX_ROWS_THERE:
-        raise StoreError(f"it has {n_rows:,} rows, and at most {MAX_ROWS_THERE:,} are looked at")
+        raise errors.StoreError(f"it has {n_rows:,} rows, and at most {MAX_ROWS_THERE:,} are looked at")
     small = n_rows * len(columns) <= MAX_CELLS_KEPT
     target, features, there, judged, scored = (_read_rows if small else _read_rows.__wrapped__)(*place)
     shared = [task.target.name, *sorted({*task.features} & features)]
@@ -173,7 +160,7 @@ def _read_table(address: str, manifest: str) -> tuple[str, frozenset[str], int]:
 
 
 @lru_cache(maxsize=MAX_LOOKED_AT)
-def _read_rows(address: str, manifest: str) -> tuple[str, frozenset[str], ColumnHashes, Index, bool]:
+def _read_rows(address: str, manifest: str) -> tuple[str, frozenset[str], ColumnHashes, errors.Index, bool]:
     """Return a finished run's target, features, hashes of both, the rows judged, and if it scored all."""
     folder = RunFolder(address)
     problem = folder.problem(folder.require())
@@ -290,12 +277,14 @@ def run_many(
         KeyboardInterrupt: the jobs were stopped.
     """
     execution = _check_execution(execution)
-    expect("jobs", jobs, Iterable, "a list of Job(study, task, out)")
+    errors.expect("jobs", jobs, Iterable, "a list of Job(study, task, out)")
     if isinstance(jobs, Sequence):
         runs, jobs = dict[str, str](), [*jobs]
         for problem, folder, *_ in map(check_job, jobs):
             if folder is not None and runs.setdefault(folder, problem.run_id) != problem.run_id:
-                raise InputError(f"out={quote(folder)} is of two jobs that differ: give each its own folder")
+                raise errors.InputError(
+                    f"out={errors.quote(folder)} is of two jobs that differ: give each its own folder"
+                )
             if folder is not None:
                 is_finished(problem, RunFolder(folder))
     stopped = Event()
@@ -350,13 +339,13 @@ def evaluate(
     if given is not None and not isinstance(given, str | Resampling):
         try:
             pairs = given.split(X, y, groups) if hasattr(given, "split") else given
-            options["resampling"] = Splits.of(pairs, len(as_array("y", y)))
-        except InputError:
+            options["resampling"] = Splits.of(pairs, len(errors.as_array("y", y)))
+        except errors.InputError:
             raise
         except Exception as error:  # of any kind: it is the user's code
-            raise InputError(
-                f"resampling={quote(given)}: expected text such as 'kfold:10', a splitter such as KFold(10), "
-                f"or pairs of rows to fit and rows to score ({type(error).__name__}: {error})"
+            raise errors.InputError(
+                f"resampling={errors.quote(given)}: expected text such as 'kfold:10', a splitter such as "
+                f"KFold(10), or pairs of rows to fit and rows to score ({type(error).__name__}: {error})"
             ) from error
         groups = None
     study = Procedure.of(**options)
@@ -402,11 +391,11 @@ def check_job(job: Job, kind: type[AnyStudy] = Study) -> Work:
     Raises:
         InputError: it is not a Job, or its parts do not match.
     """
-    expect("job", job, Job, "a Job: Job(study, task, out)")
+    errors.expect("job", job, Job, "a Job: Job(study, task, out)")
     check_kind(job.study, kind)
     problem = Problem.of(job.study, job.task)
     test = problem.recode(make_test_rows(job.test, problem.all_rows))
-    expect("listen", job.listen, Callable | None, "a function that takes a Progress")  # type: ignore[arg-type]
+    errors.expect("listen", job.listen, Callable | None, "a function that takes a Progress")  # type: ignore[arg-type]
     folder = locate("out", job.out) if job.out is not None else None
     if folder is not None and job.study.effort is None and problem.budget is not None:
         there = RunFolder(folder).effort(problem)  # a run continues with its own
@@ -454,7 +443,7 @@ def compute(job: Work, execution: Execution, opened: Session | None = None) -> R
         alone = replace(execution, backend="serial", workers=None, address=None, fit_timeout=None)
         on_ray = opened is not None and opened.together > SERIAL.together
         if on_ray or execution not in (alone, replace(alone, backend="auto")):
-            raise InputError(
+            raise errors.InputError(
                 f"{UNIMPORTABLE}: define it in a module, or ask for no workers and no fit_timeout"
             )
         warn_once(f"{UNIMPORTABLE}: all is fitted here, and a fit that crashes ends this process")
@@ -486,7 +475,7 @@ def compute(job: Work, execution: Execution, opened: Session | None = None) -> R
 
 
 def _check_execution(execution: Execution | None) -> Execution:
-    expect("execution", execution, Execution | None, 'an Execution, such as Execution("serial")')
+    errors.expect("execution", execution, Execution | None, 'an Execution, such as Execution("serial")')
     return execution or Execution()
 
 
@@ -530,9 +519,9 @@ def look(study: Study, problem: Problem, seconds: float, rows: int | None, stop:
     kept = [label for number, label in enumerate(tried.learners) if number not in lost]
     if not kept:
         if failures := [failure for outcome in found for failure in outcome.failures]:
-            raise RunError(f"nothing could be computed: {describe_failures(failures, tried)}")
+            raise errors.RunError(f"nothing could be computed: {describe_failures(failures, tried)}")
         cure = f"--rows {FEW_ROWS}" if task.n > FEW_ROWS else "allow more time"
-        raise RunError(f"nothing finished in {seconds:g} s: {cure}")
+        raise errors.RunError(f"nothing finished in {seconds:g} s: {cure}")
     records = np.concatenate([outcome.records for outcome in found])
     paths = np.flatnonzero(~np.isin(tried.learner_of_paths, [*lost]))
     records = records[np.isin(records["path"], paths)]
@@ -602,18 +591,18 @@ def describe_progress(progress: Progress, first: Progress, seconds: float) -> st
     """
     rate = (progress.computed - first.computed) / max(seconds, 1e-9)
     seconds_left = progress.left / progress.workers
-    left = f"{duration(seconds_left)} left" if seconds_left >= 1 else "less than 1 s left"
+    left = f"{errors.duration(seconds_left)} left" if seconds_left >= 1 else "less than 1 s left"
     parts = [
         progress.stage,
         f"{progress.computed:,} evaluations{f', {rate:,.0f}/s' if rate >= 1 else ''}",
-        f"{format_percent(progress.dropped / progress.planned)} dropped",
+        f"{errors.format_percent(progress.dropped / progress.planned)} dropped",
         left if isfinite(seconds_left) else "time left unknown",
     ]
     if progress.failed:
         parts.append(f"{progress.failed:,} failed")
     if progress.best:
         candidate, l_ms = progress.best
-        parts.append(f"best L_MS {ceil_percent(l_ms)} at {candidate}")
+        parts.append(f"best L_MS {errors.ceil_percent(l_ms)} at {candidate}")
     return " | ".join(parts)
 
 
@@ -645,7 +634,7 @@ class NotebookLine:
 
     def __exit__(self, error: type[BaseException] | None, *about: object) -> None:
         if self.handle is not None and self.last is not None:  # else it showed nothing
-            how, seconds = "stopped" if error else "finished", duration(monotonic() - self.started)
+            how, seconds = "stopped" if error else "finished", errors.duration(monotonic() - self.started)
             self._show(self.last, f"{how} after {seconds}: {self.last.computed:,} evaluations")
 
     def _show(self, progress: Progress, text: str) -> None:

@@ -34,18 +34,9 @@ from ckcv_ray.core.options import (
     options_to_json,
     value_to_json,
 )
+from ckcv_ray.core.resampling import folds
 from ckcv_ray.core.resampling.base import Resampling
 from ckcv_ray.core.resampling.complete import AUTO, Complete
-from ckcv_ray.core.resampling.folds import (
-    CERTIFIABLE,
-    FORMS,
-    RESAMPLINGS,
-    ForwardSplits,
-    NestedSplits,
-    add_strata,
-    parse_resampling,
-    read_gap,
-)
 from ckcv_ray.core.selection import BEST_MEAN, check_choose
 from ckcv_ray.errors import (
     MOST,
@@ -74,12 +65,12 @@ MAX_PERMUTATIONS = 1_000_000
 MAX_TOML_BYTES = 1 << 24
 SLOTS: dict[str, dict[str, Any]] = {  # parts of a study: the option that chooses one, and the choices
     "learner": LEARNERS,
-    "resampling": CERTIFIABLE,
+    "resampling": folds.CERTIFIABLE,
     "search": {part.name: part for part in (Auto, Race, Budget)},
     "criterion": {part.name: part for part in (MeanBound, Balanced, MeanCost, MeanError, MeanClippedError)},
     "certify": {part.name: part for part in (Holdout, Paper)},
 }
-READABLE = SLOTS | {"resampling": RESAMPLINGS}  # parts that a file can name, in studies of either kind
+READABLE = SLOTS | {"resampling": folds.RESAMPLINGS}  # parts that a file can name, in studies of either kind
 FIELD_NAMES = {"certify": "certification"}  # fields of a Study whose names differ from the option's
 CLIP = "clip"  # the option of the criterion of numbers
 SEVERAL = "learner"  # the slot that may name several parts, as in svm,linear
@@ -268,9 +259,9 @@ class Study(BaseStudy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.resampling.name not in CERTIFIABLE:
+        if self.resampling.name not in folds.CERTIFIABLE:
             raise InputError(
-                f"certify={self.certify} requires resampling {' or '.join(CERTIFIABLE)}, not "
+                f"certify={self.certify} requires resampling {' or '.join(folds.CERTIFIABLE)}, not "
                 f"{self.resampling.name}, which ckcv evaluate has, without a certification"
             )
 
@@ -286,7 +277,7 @@ class Study(BaseStudy):
         Raises:
             InputError: an option is unknown, out of range, or not an option of the parts chosen.
         """
-        varied = "resampling" not in asked or asked["resampling"] in CERTIFIABLE
+        varied = "resampling" not in asked or asked["resampling"] in folds.CERTIFIABLE
         return cls._make(({"k": AUTO} if varied else {}) | asked)
 
     @classmethod
@@ -331,7 +322,7 @@ class Study(BaseStudy):
 
 def _read_resampling(name: str, value: Any) -> Resampling:
     drawn = read_part(name, value) if isinstance(value, Mapping) else value
-    drawn = parse_resampling(drawn) if isinstance(drawn, str) else drawn
+    drawn = folds.parse_resampling(drawn) if isinstance(drawn, str) else drawn
     expect(name, drawn, Resampling, "text such as kfold:10, or a Resampling")
     assert isinstance(drawn, Resampling)
     if drawn.selects:
@@ -392,7 +383,7 @@ class Procedure(BaseStudy):
     resampling: Resampling = option(
         "kfold:10",
         _read_resampling,
-        f"How rows are divided: {FORMS}; nested ones select settings inside each training set.",
+        f"How rows are divided: {folds.FORMS}; nested ones select settings inside each training set.",
         default_text="kfold:10",
         panel=None,
     )
@@ -419,7 +410,7 @@ class Procedure(BaseStudy):
         None, errors.text, "Column of times that time:5 sorts by.", default_text="the order of the table"
     )
     gap: float | str | None = option(
-        None, read_gap, "Time left out before the first scored row: 30d, 12h, or a number."
+        None, folds.read_gap, "Time left out before the first scored row: 30d, 12h, or a number."
     )
     permutations: int = option(
         0,
@@ -465,13 +456,13 @@ class Procedure(BaseStudy):
             usual = "rmse" if self.predicts_numbers else "zero_one"
             object.__setattr__(self, "measure", (usual,))
         if self.stratify and not self.resampling.stratify:
-            object.__setattr__(self, "resampling", add_strata(self.resampling))
+            object.__setattr__(self, "resampling", folds.add_strata(self.resampling))
         object.__setattr__(self, "stratify", self.resampling.stratify)
         if self.time is None and self.gap is not None:
             raise InputError(f"gap={self.gap} is for times: name their column with time, or say time:5:2")
         if self.time is not None:
             drawn = self.resampling
-            if not isinstance(drawn, ForwardSplits) or (drawn.in_order and drawn.gap):
+            if not isinstance(drawn, folds.ForwardSplits) or (drawn.in_order and drawn.gap):
                 raise InputError(
                     f"time={quote(self.time)} is for resampling=time:5, with a gap such as gap=30d, not "
                     f"{drawn}: leave one of them out"
@@ -567,7 +558,7 @@ def read_part(slot: str, content: object) -> object:
         if any(isinstance(learner, Mapping) and learner.get("name") == CHOICE for learner in listed):
             raise InputError(f"learners: a {CHOICE} cannot hold another one")
         given["learners"] = [read_part(slot, learner) for learner in listed]
-    if part is NestedSplits:
+    if part is folds.NestedSplits:
         given = {name: read_part(slot, inside) for name, inside in given.items()}
     return part(**given)
 
@@ -685,7 +676,7 @@ def _choose_part(slot: str, asked: Mapping[str, Any], earlier: Mapping[str, Any]
     choices = SLOTS[slot]
     choice = asked.get(slot, next(iter(choices)))
     if slot == "resampling":  # also one for no certification, which the study refuses
-        part = parse_resampling(choice)
+        part = folds.parse_resampling(choice)
         kind, before = type(part), get_values(part)
     else:
         name, _, inside = choice.partition(":") if isinstance(choice, str) else (choice, "", "")

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from ckcv_ray.core.quantities import parse_subgroup
 from ckcv_ray.errors import InputError, Label, Mask, Numbers, Values, write_option
+from ckcv_ray.tables import roles
 from ckcv_ray.tables.columns import (
     NOTHING_ASKED,
     Cells,
@@ -21,19 +22,6 @@ from ckcv_ray.tables.columns import (
     check_column,
     read_numbers,
     refuse_gaps,
-)
-from ckcv_ray.tables.roles import (
-    ClassTarget,
-    Target,
-    Units,
-    Weighting,
-    check_role,
-    encode_classes,
-    find_filled,
-    find_groups,
-    is_name_of_groups,
-    match_labels,
-    read_labels,
 )
 from ckcv_ray.tables.task import Task, compute_salt, hash_telling, join_copies, mix
 
@@ -112,16 +100,16 @@ def read_predictions(
     taken = dict[str, list[str]]()
     for purpose in ("label", "prediction", "score", "against", "weight"):
         if (name := getattr(columns, purpose)) is not None:
-            check_role(purpose, name, table.column_names, taken)
+            roles.check_role(purpose, name, table.column_names, taken)
             taken[purpose] = [name]
     divided = [parse_subgroup(subgroups).column for subgroups in columns.subgroups]
     for name in divided:
         check_column(name, table.column_names, " for --subgroups")
     if not table.num_rows:
         raise InputError("the table has no rows: there is nothing to judge")
-    groups = find_groups(columns.group, table.column_names)
+    groups = roles.find_groups(columns.group, table.column_names)
     salt = compute_salt(table, groups)
-    units, weighting = Units.read(table, groups), Weighting.read(table, columns.weight)
+    units, weighting = roles.Units.read(table, groups), roles.Weighting.read(table, columns.weight)
     if not units.independent and units.n_units < MIN_GROUPS:
         raise InputError(f"column {units.name!r} has one group: at least {MIN_GROUPS} are needed")
     target, y, empty = _read_labels(table, columns, numbers, empty_wrong)
@@ -138,7 +126,9 @@ def read_predictions(
     return Predictions(task, columns, predicted, score, against, empty, tuple(strange), repeats)
 
 
-def _count_repeats(table: pa.Table, groups: Sequence[str], units: Units, labels: Sequence[str | None]) -> int:
+def _count_repeats(
+    table: pa.Table, groups: Sequence[str], units: roles.Units, labels: Sequence[str | None]
+) -> int:
     """Return how many rows equal another one (of another group) in all columns that do not number the rows.
 
     None is counted where rows are equal by chance, since all columns but those of ``labels`` have few values.
@@ -146,7 +136,7 @@ def _count_repeats(table: pa.Table, groups: Sequence[str], units: Units, labels:
     total, ways, n = np.zeros(table.num_rows, np.uint64), 1, table.num_rows
     for name, hashes in hash_telling(table, groups):
         distinct = len(np.unique(hashes))
-        if distinct < n or not is_name_of_groups(name):
+        if distinct < n or not roles.is_name_of_groups(name):
             total += hashes
             ways *= 1 if name in labels else distinct
     if ways == 1 or n > ROWS_ALIKE * ways:
@@ -158,21 +148,23 @@ def _count_repeats(table: pa.Table, groups: Sequence[str], units: Units, labels:
 
 def _read_labels(
     table: pa.Table, columns: PredictionColumns, numbers: bool, empty_wrong: bool
-) -> tuple[Target, Numbers, Mask]:
+) -> tuple[roles.Target, Numbers, Mask]:
     """Return the target, the class number or number of each row, and which rows have no label."""
     name = columns.label
     if numbers:
-        return Target(name), Target(name).read(table), np.zeros(table.num_rows, bool)
+        return roles.Target(name), roles.Target(name).read(table), np.zeros(table.num_rows, bool)
     empty = _find_empty(table, name, empty_wrong)
     known = table.filter(pa.array(~empty))
-    labels = read_labels(known, name)
+    labels = roles.read_labels(known, name)
     if columns.prediction is not None and len(labels.unique()) == 1:  # other classes may be predicted
         predicted = known[columns.prediction]
-        predicted = predicted.filter(pa.array(find_filled(predicted, columns.prediction, ClassTarget.gaps)))
+        predicted = predicted.filter(
+            pa.array(roles.find_filled(predicted, columns.prediction, roles.ClassTarget.gaps))
+        )
         texts = [*labels.cast(pa.string()).chunks, *predicted.cast(pa.string()).chunks]
         alone = len(pa.chunked_array(texts).unique()) == 1
         labels = pa.chunked_array([*texts, *([pa.array([ANOTHER])] if alone else [])])
-    classes, known_y = encode_classes(labels, name)
+    classes, known_y = roles.encode_classes(labels, name)
     if len(classes) > MAX_LABELS and all(canonical_text(str(each)).startswith("number ") for each in classes):
         raise InputError(
             f"column {name!r} holds {len(classes):,} different numbers: to predict numbers, name the largest "
@@ -180,11 +172,11 @@ def _read_labels(
         )
     y = np.zeros(table.num_rows, np.int32)
     y[~empty] = known_y[: known.num_rows]
-    return ClassTarget(name, classes), y, empty
+    return roles.ClassTarget(name, classes), y, empty
 
 
 def _read_predicted(
-    table: pa.Table, name: str | None, target: Target, empty_wrong: bool
+    table: pa.Table, name: str | None, target: roles.Target, empty_wrong: bool
 ) -> tuple[Numbers | None, list[Label]]:
     """Return what a column predicts, and the labels in it that are not classes; None without a column."""
     if name is None:
@@ -192,7 +184,7 @@ def _read_predicted(
     if not target.classes:
         return read_numbers(Cells.of(table, name), name, "the prediction", ": name a column of numbers"), []
     empty = _find_empty(table, name, empty_wrong)
-    numbers, strange = match_labels(table[name], name, target.classes)
+    numbers, strange = roles.match_labels(table[name], name, target.classes)
     if strange and all(map(PROBABILITY.fullmatch, map(str, strange))):
         raise InputError(
             f"column {name!r} holds probabilities such as {strange[0]}, and no labels: name it as the score, "
@@ -203,7 +195,7 @@ def _read_predicted(
 
 def _find_empty(table: pa.Table, name: str, empty_wrong: bool) -> Mask:
     """Return which cells of a column are empty, if these may count as wrong."""
-    empty = ~find_filled(table[name], name, ClassTarget.gaps)
+    empty = ~roles.find_filled(table[name], name, roles.ClassTarget.gaps)
     if not empty_wrong:
         mend = (
             "fill them; leave these rows out, if that was decided before any figure was seen; or count them "

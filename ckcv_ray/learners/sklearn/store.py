@@ -31,16 +31,7 @@ from numpy.typing import NDArray
 
 from ckcv_ray.core.measures import Output, Outputs
 from ckcv_ray.errors import Classes, InputError, Numbers, Rows, agree, quote
-from ckcv_ray.learners.base import (
-    CONVERGED,
-    NOT_CONVERGED,
-    Cells,
-    Codec,
-    Model,
-    Predicted,
-    Setting,
-    end_forks,
-)
+from ckcv_ray.learners import base
 from ckcv_ray.learners.sklearn.spec import (
     BOOSTERS,
     CATBOOST,
@@ -503,10 +494,10 @@ SAMPLE_WEIGHT = "sample_weight"  # argument of fit in scikit-learn
 
 
 @dataclass(frozen=True)
-class FittedEstimator(Model):
+class FittedEstimator(base.Model):
     """A fitted estimator."""
 
-    setting: Setting  # the hyperparameters it was fitted at
+    setting: base.Setting  # the hyperparameters it was fitted at
     estimator: Any  # fitted on class numbers
     n_classes: int  # number of classes of the task; 0 if it predicts numbers
 
@@ -515,7 +506,7 @@ class FittedEstimator(Model):
         """Whether it is, or holds, an estimator of a package other than scikit-learn."""
         return is_foreign(self.estimator)
 
-    def predict(self, X: Rows) -> Predicted:
+    def predict(self, X: Rows) -> base.Predicted:
         """Classify rows, in batches of one size: in other batches, sums may be rounded differently.
 
         Raises:
@@ -523,14 +514,14 @@ class FittedEstimator(Model):
             InputError: a row has a gap, and the estimator accepts none.
         """
         if not len(X):
-            return Predicted(np.zeros(0, np.int32), np.zeros(0))
+            return base.Predicted(np.zeros(0, np.int32), np.zeros(0))
         padded = np.concatenate([X, np.repeat(X[-1:], -len(X) % BATCH, axis=0)])
         batches = [padded[i : i + BATCH] for i in range(0, len(padded), BATCH)]
         estimator, n_classes = self.estimator, self.n_classes
         with guard(self.foreign), explain_gaps(X):
             label = np.concatenate([predict_classes(estimator, rows.copy(), n_classes) for rows in batches])
             score = np.concatenate([_predict_score(estimator, rows, n_classes) for rows in batches])
-        return Predicted(label[: len(X)], score[: len(X)])
+        return base.Predicted(label[: len(X)], score[: len(X)])
 
     def predict_outputs(self, X: Rows, needs: frozenset[Output]) -> Outputs:
         """Return the estimator's outputs for rows X [rows, d], all at once; each call gets a copy of them.
@@ -554,7 +545,7 @@ class FittedEstimator(Model):
 
     @classmethod
     def of(
-        cls, setting: Setting, content: bytes, n_classes: int, classes: Sequence[str] | None = None
+        cls, setting: base.Setting, content: bytes, n_classes: int, classes: Sequence[str] | None = None
     ) -> Self:
         """Return the model whose estimator is given as bytes; ``classes`` lists those that it may hold.
 
@@ -576,7 +567,7 @@ class FittedEstimator(Model):
 
 
 @dataclass(frozen=True)
-class EstimatorCodec(Codec[FittedEstimator]):
+class EstimatorCodec(base.Codec[FittedEstimator]):
     """Estimators as bytes, with their settings as JSON.
 
     Attributes:
@@ -588,11 +579,11 @@ class EstimatorCodec(Codec[FittedEstimator]):
     parameters: set[str]
     schema = pa.schema([("setting", pa.string()), ("estimator", pa.binary())])
 
-    def write(self, model: FittedEstimator) -> Cells:
+    def write(self, model: FittedEstimator) -> base.Cells:
         """Return the setting of a model, and its bytes."""
         return {"setting": json.dumps(dict(model.setting)), "estimator": model.content}
 
-    def read(self, row: Cells, task: Task) -> FittedEstimator:
+    def read(self, row: base.Cells, task: Task) -> FittedEstimator:
         """Return the model in a row, which must be able to predict a row of the task.
 
         Raises:
@@ -605,7 +596,7 @@ class EstimatorCodec(Codec[FittedEstimator]):
         model.predict_outputs(task.X[:1], frozenset({task.target.output}))  # fails for a broken one
         return model
 
-    def setting(self, model: FittedEstimator) -> Setting:
+    def setting(self, model: FittedEstimator) -> base.Setting:
         """Return the hyperparameters of a model."""
         return model.setting
 
@@ -659,7 +650,7 @@ def guard(foreign: bool, seed: int = 0) -> Iterator[list[warnings.WarningMessage
         np.random.seed(seed)  # noqa: NPY002
         random.seed(seed)
         try:
-            with np.errstate(), end_forks():
+            with np.errstate(), base.end_forks():
                 yield caught
         finally:
             np.random.set_state(numbers)  # noqa: NPY002
@@ -671,7 +662,7 @@ def find_status(caught: list[warnings.WarningMessage]) -> int:
     from sklearn.exceptions import ConvergenceWarning
 
     capped = any(issubclass(warning.category, ConvergenceWarning) for warning in caught)
-    return NOT_CONVERGED if capped else CONVERGED
+    return base.NOT_CONVERGED if capped else base.CONVERGED
 
 
 def predict_classes(estimator: Estimator, X: Rows, n_classes: int) -> Classes:

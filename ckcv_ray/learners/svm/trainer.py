@@ -33,7 +33,7 @@ from ckcv_ray.errors import Classes, Index, Rows
 from ckcv_ray.learners.base import Cells, Codec, Trainer
 from ckcv_ray.learners.steps import compute_weights
 from ckcv_ray.learners.svm import compile as compiler
-from ckcv_ray.learners.svm import kernels, newton
+from ckcv_ray.learners.svm import kernels, newton, problem
 from ckcv_ray.learners.svm import model as models
 from ckcv_ray.learners.svm import path as paths
 from ckcv_ray.learners.svm.blocks import Dense, Points, block_bytes, prepare
@@ -41,19 +41,6 @@ from ckcv_ray.learners.svm.compile import Signatures
 from ckcv_ray.learners.svm.kernels import RowIndex, compute_distances
 from ckcv_ray.learners.svm.learner import GaussianSVM
 from ckcv_ray.learners.svm.model import SVMModel, elect, list_pairs
-from ckcv_ray.learners.svm.problem import (
-    EQUAL,
-    KERNEL,
-    Options,
-    Scaling,
-    Solutions,
-    Vector,
-    Weights,
-    empty_fits,
-    fit_scaling,
-    read_scaling,
-    writable,
-)
 from ckcv_ray.tables.task import Task
 
 SHARED_BYTES = 1 << 29
@@ -61,7 +48,7 @@ SHARED_WIDE_BYTES = 1 << 30  # the limit where computing distances takes longer 
 WIDE = 50
 MAX_VALUES = 1 << 22  # decision values held at once
 PAIR_COLUMNS = {"support": pa.list_(pa.int64()), "dual_coef": pa.list_(pa.float64()), "offset": pa.float64()}
-COMMON = [(name, pa.float64()) for name in KERNEL]
+COMMON = [(name, pa.float64()) for name in problem.KERNEL]
 COMMON += [(name, pa.list_(pa.float64())) for name in ("centre", "scale")]
 TWO_CLASSES = pa.schema([*COMMON, *PAIR_COLUMNS.items()])
 MORE_CLASSES = pa.schema([*COMMON, *((name, pa.list_(kind)) for name, kind in PAIR_COLUMNS.items())])
@@ -84,7 +71,7 @@ class SVMTrainer(Trainer):
     def prepare(self, shared: tuple[Task, Rows | None], train: Index, score: Index) -> "Block":
         """Prepare the distances of a split; training rows of more than two classes are ordered by class."""
         task, distances = shared
-        scaling = fit_scaling(task.X[train], self.learner.scale)
+        scaling = problem.fit_scaling(task.X[train], self.learner.scale)
         weights = compute_weights(str(self.learner.class_weight), task.classes, task.y[train])
         if task.n_classes > 2:
             train = train[np.argsort(task.y[train], kind="stable")]
@@ -117,18 +104,19 @@ class Block(NamedTuple):
     task: Task
     train: Index  # row numbers of the training rows; with more than two classes, ordered by class
     score: Index  # row numbers of the scored rows
-    scaling: Scaling
+    scaling: problem.Scaling
     kernel: Dense | Points
-    weights: Vector  # weights of the classes
+    weights: problem.Vector  # weights of the classes
     places: Sequence[RowIndex]  # positions in ``train`` of the rows of each pair of classes
 
     def fit(self, path: int, length: int) -> "_PathFits":
         """Fit the first ``length`` costs at one gamma."""
-        learner, gamma, pairs = self.learner, self.learner.gamma[path], list[Solutions]()
-        options, y = Options(learner.C[:length], learner.tolerance, learner.max_iter), self.task.y[self.train]
+        learner, gamma, pairs = self.learner, self.learner.gamma[path], list[problem.Solutions]()
+        options = problem.Options(learner.C[:length], learner.tolerance, learner.max_iter)
+        y = self.task.y[self.train]
         for (first, second), places in zip(list_pairs(len(self.weights)), self.places, strict=True):
             signs = np.where(y[places] == second, 1.0, -1.0)
-            weights = Weights(float(self.weights[first]), float(self.weights[second]))
+            weights = problem.Weights(float(self.weights[first]), float(self.weights[second]))
             pairs.append(self.kernel.fit(gamma, places, signs, weights, options))
         converged = reduce(np.logical_and, [fits.converged for fits in pairs])  # a fit is if every pair is
         status = np.logical_not(converged).view(np.int8)
@@ -141,7 +129,7 @@ class _PathFits(NamedTuple):
 
     block: Block
     gamma: float
-    pairs: list[Solutions]
+    pairs: list[problem.Solutions]
     status: NDArray[np.int8]  # position of each fit's status
     n_iter: NDArray[np.int64]  # iterations of each fit, over all pairs
 
@@ -161,14 +149,14 @@ class _PathFits(NamedTuple):
                 stop = min(start + step, scored.stop)
                 f = np.empty((*shape, stop - start))
                 for places, fits, of_pair in zip(block.places, self.pairs, f, strict=True):
-                    b, offset = writable(fits.b), writable(fits.offset)
+                    b, offset = problem.writable(fits.b), problem.writable(fits.offset)
                     models._decide(M, start - scored.start, places, b, offset, of_pair)
                 labels[:, start:stop] = elect(block.task.n_classes, f)
         return labels
 
     def model(self, step: int) -> SVMModel:
         """Return the model at one cost, with support vectors in the order of the table."""
-        block, pairs = self.block, list[tuple[NDArray[np.int64], Vector]]()
+        block, pairs = self.block, list[tuple[NDArray[np.int64], problem.Vector]]()
         for places, fits in zip(block.places, self.pairs, strict=True):
             rows, b = block.train[places], fits.b[step]
             used = np.flatnonzero(b)
@@ -181,7 +169,7 @@ class _PathFits(NamedTuple):
 class SVMCodec(Codec[SVMModel]):
     """The models of ``learner.GaussianSVM``."""
 
-    hyperparameters = KERNEL
+    hyperparameters = problem.KERNEL
     stores_repeats: ClassVar[bool] = False  # each dual variable belongs to a row of the table
 
     def columns(self, task: Task) -> pa.Schema:
@@ -209,7 +197,7 @@ class SVMCodec(Codec[SVMModel]):
             if coefficients.shape != rows.shape or np.any(np.diff(rows, prepend=-1) <= 0):
                 raise ValueError("its support vectors must be in ascending order, with one coefficient each")
         offsets = np.array(offset, dtype=np.float64)
-        scaling = read_scaling(row, task.X.shape[1], [offsets, *(numbers for _, numbers in pairs)])
+        scaling = problem.read_scaling(row, task.X.shape[1], [offsets, *(numbers for _, numbers in pairs)])
         return SVMModel.from_pairs((row["C"], row["gamma"]), scaling, task.n_classes, pairs, offsets, task.X)
 
 
@@ -220,8 +208,8 @@ N = int64[::1]
 
 def signatures() -> Signatures:
     """List every function with the types of its arguments, callees first."""
-    complement, fits = typeof(kernels.scratch_complement(1)), typeof(empty_fits(1, 1))
-    space, weights = typeof(paths.workspace(1, get_ident())), typeof(EQUAL)
+    complement, fits = typeof(kernels.scratch_complement(1)), typeof(problem.empty_fits(1, 1))
+    space, weights = typeof(paths.workspace(1, get_ident())), typeof(problem.EQUAL)
     return [
         (kernels._fill_panel, (M, int64, M)),
         (kernels._mirror, (M, int64, int64, int64)),
