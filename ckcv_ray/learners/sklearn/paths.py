@@ -23,22 +23,9 @@ from ckcv_ray.errors import Classes, Index, Rows, integer
 from ckcv_ray.errors import Values as Numbers
 from ckcv_ray.learners.base import CONVERGED, Coded, Learner, Setting, Space, Trainer
 from ckcv_ray.learners.ensemble import judge
+from ckcv_ray.learners.sklearn import spec as specs
 from ckcv_ray.learners.sklearn import store as models
-from ckcv_ray.learners.sklearn.spec import (
-    CATBOOST,
-    LIBRARIES,
-    Estimator,
-    Spec,
-    Values,
-    build,
-    check_space,
-    complete_names,
-    find_library,
-    list_packages,
-    list_parameters,
-    list_settings,
-    trust,
-)
+from ckcv_ray.learners.sklearn.spec import Estimator, Spec, Values
 from ckcv_ray.learners.sklearn.store import (
     SAMPLE_WEIGHT,
     Booster,
@@ -55,7 +42,7 @@ CLASS_KINDS = frozenset({Kind.BINARY, Kind.MULTICLASS})
 NUMBER_KINDS = frozenset({Kind.REGRESSION})
 OVERHEAD_ROWS = 500  # the fixed cost of a fit is about that of this many rows
 PARAM = Option(
-    check_space,
+    specs.check_space,
     "Parameter and values to try: max_features=sqrt,0.5, C=log:-2:4:13, or with --sample a distribution: "
     "C=loguniform:1e-3:1e2. May be repeated.",
     list[str],
@@ -96,10 +83,10 @@ class EstimatorLearner(Learner):
     def __post_init__(self) -> None:
         super().__post_init__()
         for name, values in (self.param or {}).items():
-            complete_names(self.build(), {name: None})
+            specs.complete_names(self.build(), {name: None})
             for value in () if isinstance(values, str) else values:
                 self.template({name: value})
-        list_settings(self.all_values, self.sample)
+        specs.list_settings(self.all_values, self.sample)
 
     @property
     def all_values(self) -> Values:
@@ -116,7 +103,7 @@ class EstimatorLearner(Learner):
     @cached_property
     def space(self) -> Space:
         """The settings of each path, in ascending order of the parameter that shares work."""
-        settings, shared = list_settings(self.all_values, self.sample), self.sharing.parameter
+        settings, shared = specs.list_settings(self.all_values, self.sample), self.sharing.parameter
         if shared is None:
             return Space([setting] for setting in settings)
         groups: dict[str, list[Setting]] = {}
@@ -170,7 +157,7 @@ class EstimatorLearner(Learner):
 
     def build(self) -> Estimator:
         """Return a new estimator."""
-        return build(self.spec)
+        return specs.build(self.spec)
 
     def template(self, setting: Setting) -> Template:
         """Return the estimator at a setting, to be copied."""
@@ -178,7 +165,7 @@ class EstimatorLearner(Learner):
 
     def parameter_names(self) -> list[str]:
         """Return the names of the estimator's parameters; for a pipeline's last step also the short ones."""
-        return list(list_parameters(self.build()))
+        return list(specs.list_parameters(self.build()))
 
     def class_weights(self, task: Task, y: Classes) -> Mapping[int, float] | str | None:
         """Return what the estimator gets as ``class_weight`` for training rows y [n]; None for its own."""
@@ -201,14 +188,14 @@ class EstimatorLearner(Learner):
         """Return the learner with the estimator's default for each parameter whose values are not given."""
         if self.sample is not None:
             return self
-        defaults, given = {**list_parameters(self.build()), **self.defaults}, self.param or {}
+        defaults, given = {**specs.list_parameters(self.build()), **self.defaults}, self.param or {}
         return replace(self, param={name: given.get(name, (defaults[name],)) for name in self.all_values})
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
         """Take the state from another process, in which the packages were trusted."""
         self.__dict__.update(state)
-        for package in list_packages(self.spec):
-            trust(package)
+        for package in specs.list_packages(self.spec):
+            specs.trust(package)
 
 
 @dataclass(frozen=True)
@@ -299,9 +286,9 @@ class SplitFits:
             owner.set_params(random_state=seed)
         if (weights := self.learner.class_weights(self.task, self.y)) is not None:
             last_step(estimator).set_params(class_weight=weights)
-        if find_library(estimator):
+        if specs.find_library(estimator):
             estimator = Booster(estimator)
-        elif hasattr(estimator, "steps") and find_library(last := estimator.steps[-1][1]):
+        elif hasattr(estimator, "steps") and specs.find_library(last := estimator.steps[-1][1]):
             estimator.steps[-1] = (estimator.steps[-1][0], Booster(last))
         if template.head is None:
             return Fit(estimator, self._fit_rows(estimator, X[train]))
@@ -467,13 +454,13 @@ class LibraryRounds(Rounds):
         Only parameters that are known to allow this are accepted. CatBoost's learning rate depends on the
         number of rounds unless it is given.
         """
-        library = LIBRARIES.get(package := str(find_library(estimator)))
+        library = specs.LIBRARIES.get(package := str(specs.find_library(estimator)))
         if library is None or library.rounds != cls.parameter:
             return False
         defaults, params = type(estimator)().get_params(), estimator.get_params()
         given = {name for name, value in params.items() if name not in defaults or value != defaults[name]}
         forced = {name for spellings in library.forced for name in spellings}
-        if package == CATBOOST and params.get("learning_rate") is None:
+        if package == specs.CATBOOST and params.get("learning_rate") is None:
             return False
         known = {*library.sharing, *library.usual, *forced}
         return given <= known and params.get("boosting_type", "gbdt") == "gbdt"

@@ -32,26 +32,8 @@ from numpy.typing import NDArray
 from ckcv_ray.core.measures import Output, Outputs
 from ckcv_ray.errors import Classes, InputError, Numbers, Rows, agree, quote
 from ckcv_ray.learners import base
-from ckcv_ray.learners.sklearn.spec import (
-    BOOSTERS,
-    CATBOOST,
-    LIBRARIES,
-    RANDOM_SCORES,
-    XGBOOST,
-    Estimator,
-    Spec,
-    build,
-    complete_names,
-    find_library,
-    find_mappings,
-    find_word,
-    is_own,
-    is_trusted,
-    list_classes,
-    load_words,
-    name_type,
-    prepare,
-)
+from ckcv_ray.learners.sklearn import spec as specs
+from ckcv_ray.learners.sklearn.spec import Estimator, Spec
 from ckcv_ray.tables.task import Task
 
 SCHEMA_FILE = "schema.json"
@@ -98,7 +80,7 @@ def pack(estimator: object) -> bytes:
     import skops.io
 
     every = [*_inside(estimator, set())]
-    for metadata in [part.get_metadata() for part in every if find_library(part) == CATBOOST]:
+    for metadata in [part.get_metadata() for part in every if specs.find_library(part) == specs.CATBOOST]:
         for name in {*PASSING} & {*metadata.keys()}:
             del metadata[name]
     nearest = [part for part in every if _finds_neighbours(part)]
@@ -132,23 +114,24 @@ def unpack(content: bytes, classes: Sequence[str] | None = None) -> Estimator:
             raise ValueError("it is too large")
         named = [
             f"{node['__module__']}.{node['__class__']}"
-            for node in find_mappings(json.loads(archive.read(SCHEMA_FILE)), "__loader__")
+            for node in specs.find_mappings(json.loads(archive.read(SCHEMA_FILE)), "__loader__")
         ]
-    functions = (value for value in load_words().values() if isinstance(value, FunctionType))
+    functions = (value for value in specs.load_words().values() if isinstance(value, FunctionType))
     known = {*REVIEWED, *(f"{f.__module__}.{f.__name__}" for f in functions)}
-    known |= {BOOSTER} if any(map(is_trusted, LIBRARIES)) else set()
+    known |= {BOOSTER} if any(map(specs.is_trusted, specs.LIBRARIES)) else set()
     if classes is not None:
-        whole = BOOSTER if classes[0] in BOOSTERS else name_type(classes[0])
-        strange = [name for name in named[:1] if name not in (whole, name_type(CONSTANT))]
-        if all(map(is_own, classes)):  # a custom estimator may hold any
-            known |= {*map(name_type, (*classes, *PARTS))}
-            of_others = (name for name in named if is_own(name) and not name.startswith(NO_ESTIMATORS))
+        whole = BOOSTER if classes[0] in specs.BOOSTERS else specs.name_type(classes[0])
+        strange = [name for name in named[:1] if name not in (whole, specs.name_type(CONSTANT))]
+        if all(map(specs.is_own, classes)):  # a custom estimator may hold any
+            known |= {*map(specs.name_type, (*classes, *PARTS))}
+            of_others = (name for name in named if specs.is_own(name) and not name.startswith(NO_ESTIMATORS))
             strange += [name for name in of_others if name not in known]
         if strange:
             raise ValueError(f"it holds {strange[0]}, which no fit of {classes[0]} makes")
     import skops.io
 
-    trusted = [name for name in {*named} if name in known or is_trusted(name)]  # besides what skops trusts
+    # besides what skops trusts
+    trusted = [name for name in {*named} if name in known or specs.is_trusted(name)]
     estimator: Estimator = skops.io.loads(content, trusted=trusted)
     for part in _inside(estimator, set()):
         _check_object(part)
@@ -352,7 +335,7 @@ class Booster:
     """
 
     def __init__(self, estimator: Any) -> None:
-        self.estimator, self.library = estimator, str(find_library(estimator))
+        self.estimator, self.library = estimator, str(specs.find_library(estimator))
         self.limit: Mapping[str, object] = {}
 
     def fit(self, X: Rows, y: Numbers, sample_weight: NDArray[np.float64] | None = None) -> Self:
@@ -379,7 +362,7 @@ class Booster:
                 stratify=y if some_of_each else None,
             )
             options = {"eval_set": [(X[stop], y[stop])]}
-            options |= {"verbose": False} if self.library == XGBOOST else {}
+            options |= {"verbose": False} if self.library == specs.XGBOOST else {}
         if sample_weight is not None:
             options["sample_weight"] = sample_weight[train]
         self.estimator.fit(X[train], y[train], **options)
@@ -388,18 +371,18 @@ class Booster:
     @property
     def n_rounds(self) -> int:
         """Number of rounds of the fit."""
-        return LIBRARIES[self.library].count(self.estimator)
+        return specs.LIBRARIES[self.library].count(self.estimator)
 
     @property
     def n_iter_(self) -> int:
         """Number of rounds requested, or if the fit may stop early, the number that it has."""
-        asked = self.estimator.get_params(deep=False).get(LIBRARIES[self.library].rounds)
+        asked = self.estimator.get_params(deep=False).get(specs.LIBRARIES[self.library].rounds)
         return self.n_rounds if asked is None or self._stops else asked
 
     def first(self, rounds: int) -> Self:
         """Return an estimator that predicts with only the first rounds."""
         limited = copy.copy(self)
-        limited.limit = LIBRARIES[self.library].limit(rounds)
+        limited.limit = specs.LIBRARIES[self.library].limit(rounds)
         return limited
 
     def predict(self, X: Rows) -> Numbers:
@@ -433,7 +416,7 @@ class Booster:
 
         A gap is a category of its own.
         """
-        if self.library != CATBOOST or not (named := self.estimator.get_params().get("cat_features")):
+        if self.library != specs.CATBOOST or not (named := self.estimator.get_params().get("cat_features")):
             return X
         written, cells = X.astype(object), X[:, named]
         whole = np.nan_to_num(cells).astype(np.int64)
@@ -443,7 +426,7 @@ class Booster:
     @property
     def _stops(self) -> bool:
         given = self.estimator.get_params(deep=False)
-        return any(given.get(name) is not None for name in LIBRARIES[self.library].stop)
+        return any(given.get(name) is not None for name in specs.LIBRARIES[self.library].stop)
 
 
 MAX_KEPT = 4096
@@ -471,9 +454,9 @@ def make_template(spec: str, setting: str) -> Template:
     from sklearn.pipeline import Pipeline
 
     values = json.loads(setting)
-    estimator: Any = build(json.loads(spec), values)
+    estimator: Any = specs.build(json.loads(spec), values)
     for part in (estimator, *estimator.get_params(deep=True).values()):
-        prepare(part)
+        specs.prepare(part)
     every = estimator.get_params(deep=True)
     short = {name: name.rpartition("__")[2] for name in every}
     threads = {name: 1 for name in every if short[name] == "n_jobs" and every[name] is not None}
@@ -481,7 +464,7 @@ def make_template(spec: str, setting: str) -> Template:
     unseeded = sorted(name for name in every if short[name] == "random_state" and every[name] is None)
     head = None
     if type(estimator) is Pipeline and len(estimator) > 1 and not any(map(every.get, OTHER_PARAMETERS)):
-        last, named = f"{estimator.steps[-1][0]}__", complete_names(estimator, values)
+        last, named = f"{estimator.steps[-1][0]}__", specs.complete_names(estimator, values)
         of_head = {name: value for name, value in named.items() if not name.startswith(last)}
         head = json.dumps([of_head, unseeded])
     owners = [every[name.rpartition("__")[0]] if "__" in name else estimator for name in unseeded]
@@ -592,7 +575,8 @@ class EstimatorCodec(base.Codec[FittedEstimator]):
         setting = json.loads(row["setting"])
         if not isinstance(setting, dict) or set(setting) != self.parameters:
             raise ValueError("its setting does not name the learner's parameters")
-        model = FittedEstimator.of(setting, row["estimator"], task.n_classes, [*list_classes(self.spec)])
+        classes = [*specs.list_classes(self.spec)]
+        model = FittedEstimator.of(setting, row["estimator"], task.n_classes, classes)
         model.predict_outputs(task.X[:1], frozenset({task.target.output}))  # fails for a broken one
         return model
 
@@ -627,10 +611,10 @@ class EstimatorCodec(base.Codec[FittedEstimator]):
 def is_foreign(estimator: object) -> bool:
     """Return whether an estimator, or one inside it, is from another package, or draws globally."""
     parts = [estimator, *estimator.get_params(deep=True).values()] if hasattr(estimator, "get_params") else []
-    if not all(is_own(type(part).__module__) for part in parts if hasattr(part, "get_params")):
+    if not all(specs.is_own(type(part).__module__) for part in parts if hasattr(part, "get_params")):
         return True
-    words = (str(find_word(part)) for part in parts if callable(part))
-    return any(word.partition(":")[2] in RANDOM_SCORES for word in words)
+    words = (str(specs.find_word(part)) for part in parts if callable(part))
+    return any(word.partition(":")[2] in specs.RANDOM_SCORES for word in words)
 
 
 @contextmanager
