@@ -113,8 +113,7 @@ def watch(
     ),
     label: str | None = make_option("Column with the true labels.", "the target of the run"),
     delta: float | None = make_option(
-        "Probability that anything reported is ever false, fixed with the first rows.",
-        "that of the study",
+        "Probability that anything reported is ever false, fixed with the first rows.", "that of the study"
     ),
     stream: Path | None = make_option(
         "File that keeps the stream, outside run folders.", "stream.jsonl in the run folder"

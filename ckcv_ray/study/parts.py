@@ -346,8 +346,7 @@ def _accept(name: str, value: Any) -> tuple[str, ...]:
 
 
 ACCEPT = Option(
-    _accept,
-    "What must be proven, such as specificity>=0.6; else exit code 5 (proven not to hold) or 6.",
+    _accept, "What must be proven, such as specificity>=0.6; else exit code 5 (proven not to hold) or 6."
 )
 
 

@@ -889,10 +889,7 @@ class Execution(HasOptions):
         None, partial(integer, least=1, most=MOST), "Number of worker processes.", int, "every CPU"
     )
     address: str | None = option(
-        None,
-        _check_address,
-        "Ray cluster: host:port, or auto.",
-        default_text="RAY_ADDRESS or local",
+        None, _check_address, "Ray cluster: host:port, or auto.", default_text="RAY_ADDRESS or local"
     )
     fit_timeout: float | None = option(
         None,
