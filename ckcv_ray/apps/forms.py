@@ -67,29 +67,16 @@ class FilledForm(NamedTuple):
     """A form filled for one run.
 
     Attributes:
-        form: the items of the guideline.
-        run_id: run_id of the run.
-        verdict: whether the run may be quoted, and what to know before, as its report begins.
+        content: the file: Markdown, or one HTML page that loads nothing.
         sections: for each item in order, what the run and a person say, and what a person still has to.
         open_numbers: numbers of the items that a person has to answer but has not.
-        partly: how many of these the run fills in part.
+        counts: how many items are filled, as a sentence.
     """
 
-    form: Form
-    run_id: str
-    verdict: list[str]
+    content: bytes
     sections: list[Section]
     open_numbers: list[str]
-    partly: int
-
-    @property
-    def counts(self) -> str:
-        """How many items are filled, as a sentence."""
-        every, left = pluralize(len(self.sections), "item"), len(self.open_numbers)
-        return (
-            f"{every}: {len(self.sections) - left} filled; {left} left to a person, {self.partly} of them "
-            "filled in part by the run."
-        )
+    counts: str
 
 
 def read_form(name: str) -> Form:
@@ -103,9 +90,9 @@ def read_form(name: str) -> Form:
 
 
 def fill_items(
-    form: Form, run_id: str, sections: Sequence[Section], answers: Mapping[str, str]
+    form: Form, run_id: str, sections: Sequence[Section], answers: Mapping[str, str], suffix: str
 ) -> FilledForm:
-    """Fill a form with what a run tells, and with a person's answers by the numbers of items.
+    """Fill a form with what a run tells, and with a person's answers by the numbers of items, for a file.
 
     Raises:
         InputError: an answer is for an item that the form does not have.
@@ -128,11 +115,20 @@ def fill_items(
         nothing = Fact("", "the run says nothing about this")
         told.append(Section(f"{kind}-{len(told)}", title, [*found, *said] or [nothing]))
     first = [fact for section in sections if section.name == "quote" for fact in section.facts]
-    verdict = [fact.text for fact in first if fact.name in ("accepted", "verdict") and fact.text]
-    verdict += [
-        f"{fact.name}: {fact.text}" for fact in first if fact.name in (CAUTION, QUESTION) and fact.text
-    ]
-    return FilledForm(form, run_id, verdict, told, left, partly)
+    verdict = [fact.text for fact in first if fact.name in ("accepted", "verdict")]
+    verdict += [f"{fact.name}: {fact.text}" for fact in first if fact.name in (CAUTION, QUESTION)]
+    filled = f"{pluralize(len(told), 'item')}: {len(told) - len(left)} filled"
+    counts = f"{filled}; {len(left)} left to a person, {partly} of them filled in part by the run."
+    about = (NO_CONFORMITY, *verdict, f"Source: {form.source}.", form.note, counts)
+    values = {"title": f"{form.title}: run {run_id}", "purpose": "\n\n".join(about)}
+    if suffix == MARKDOWN:
+        text = load_template("markdown.md").render(sections=told, **values)
+    else:
+        names = {fact.name for section in told for fact in section.facts}
+        answered = " and a person's answers" * (BY_PERSON in names)
+        values |= {"origin": "ckcv report", "maker": f"ckcv report from the files of run {run_id}{answered}"}
+        text = load_template("page.html").render(top=(), rest=told, heading=[], short=False, **values)
+    return FilledForm(text.encode(), told, left, counts)
 
 
 def list_sentences(sections: Sequence[Section], name: str) -> Iterator[str]:
@@ -147,18 +143,3 @@ def list_sentences(sections: Sequence[Section], name: str) -> Iterator[str]:
                 cells = ", ".join(f"{head} {cell}" for head, cell in zip(table.heads[1:], rest, strict=True))
                 yield f"{first}: {cells}."
             yield table.note
-
-
-def render_form(filled: FilledForm, suffix: str) -> bytes:
-    """Return a filled form as Markdown, or as one HTML page that loads nothing, by the suffix of its file."""
-    form, run = filled.form, f"run {filled.run_id}"
-    about = (NO_CONFORMITY, *filled.verdict, f"Source: {form.source}.", form.note, filled.counts)
-    values = {"title": f"{form.title}: {run}", "purpose": "\n\n".join(about)}
-    if suffix == MARKDOWN:
-        return load_template("markdown.md").render(sections=filled.sections, **values).encode()
-    answered = " and a person's answers" * any(
-        fact.name == BY_PERSON for part in filled.sections for fact in part.facts
-    )
-    made = {"origin": "ckcv report", "maker": f"ckcv report from the files of {run}{answered}"}
-    page = load_template("page.html")
-    return page.render(top=(), rest=filled.sections, heading=[], short=False, **values, **made).encode()

@@ -5,7 +5,6 @@ Everything is computed by the quantities that a run claims, on rows that all cer
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from math import isfinite
 from os import PathLike
@@ -118,20 +117,6 @@ class Asked(NamedTuple):
             yield "a baseline is a number to compare with: it needs predicted numbers, and so --clip"
         if self.empty_wrong and ([*claims] != [ERROR] or columns.subgroups):
             yield "rows without a label can only be counted for the error: claim nothing else"
-
-
-@contextmanager
-def _name_options(claims: Mapping[str, str]) -> Iterator[None]:
-    """Name the options that were given in an InputError about the claims of a study."""
-    try:
-        yield
-    except InputError as error:
-        message = str(error)
-        for name, option in claims.items():
-            message = message.replace(f"claim={name} ", f"{option} ")
-        for asked, name in RENAMED.items():
-            message = message.replace(f"add {name} ", f"add {asked} ").replace(f"={name}>", f"={asked}>")
-        raise InputError(message) from None
 
 
 @dataclass(frozen=True, eq=False)
@@ -394,7 +379,7 @@ def judge_table(table: pa.Table, columns: PredictionColumns, asked: Asked, sourc
     named = {name: getattr(asked, name) for name in ("positive", "require", "accept", "delta", "seed")}
     if isinstance(asked.accept, str):
         named["accept"] = OWN_PPV.sub(RENAMED["ppv"], asked.accept)
-    with _name_options(claims):
+    try:
         for lack in asked.find_lacks(columns, claims):
             raise InputError(lack)
         claimed = {"claim": (*claims,) or (ERROR,), "subgroups": columns.subgroups}
@@ -403,6 +388,13 @@ def judge_table(table: pa.Table, columns: PredictionColumns, asked: Asked, sourc
         if found.score is not None and len(classes := found.task.classes) != 2:
             raise InputError(f"score={columns.score!r} is for two classes, and there are {len(classes)}")
         held = GivenPredictions.of(found, study, asked.baseline)
+    except InputError as error:  # it is about the claims of a study: the options given are named instead
+        message = str(error)
+        for name, option in claims.items():
+            message = message.replace(f"claim={name} ", f"{option} ")
+        for given, name in RENAMED.items():
+            message = message.replace(f"add {name} ", f"add {given} ").replace(f"={name}>", f"={given}>")
+        raise InputError(message) from None
     if found.score is not None and not held.problem.positive:
         found = replace(found, score=-found.score)
     if asked.cut_off is not None and found.score is not None:

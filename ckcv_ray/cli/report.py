@@ -166,8 +166,8 @@ def fill_form(
             "it"
         )
     told = facts(result, manifest={MANIFEST: run.manifest_digest()})
-    filled = forms.fill_items(form, result.run_id, told, given)
-    write_page(run.files, out, add_checksum(forms.render_form(filled, suffix)), "a form")
+    filled = forms.fill_items(form, result.run_id, told, given, suffix)
+    write_page(run.files, out, add_checksum(filled.content), "a form")
     return filled
 
 

@@ -34,10 +34,11 @@ def told(folder: Path) -> list[Section]:
     return facts(load_run(folder), manifest={"manifest.json": "0" * 64})
 
 
-@pytest.fixture(scope="module")
-def filled(told: list[Section]) -> forms.FilledForm:
-    answers = {"1": "A *title*.\n\nIts\nsecond paragraph.", "3a": "<b>\x1b[2J"}
-    return forms.fill_items(forms.read_form("tripod-ai"), "a run", told, answers)
+def fill(told: list[Section], name: str = "tripod-ai", **answers: str) -> tuple[forms.FilledForm, str, str]:
+    """A form filled by what is told and answered, as Markdown and as a page."""
+    form = forms.read_form(name)
+    filled = [forms.fill_items(form, "a run", told, answers, suffix) for suffix in forms.SUFFIXES]
+    return filled[0], *(each.content.decode() for each in filled)
 
 
 def test_every_name_of_a_form_is_that_of_a_fact(finished: Finished, told: list[Section]) -> None:
@@ -52,8 +53,7 @@ def test_every_name_of_a_form_is_that_of_a_fact(finished: Finished, told: list[S
 @pytest.mark.parametrize("name", ["tripod-ai", "model-card", "stard-ai", "annex-iv"])
 def test_subgroups_are_in_the_forms_that_ask_for_them(name: str, finished: Finished) -> None:
     result = load_run(finished("by subgroup"))
-    filled = forms.fill_items(forms.read_form(name), "a run", facts(result), {})
-    markdown = forms.render_form(filled, ".md").decode()
+    _, markdown, _ = fill(facts(result), name)
     for claim in result.certificate.subgroups:
         if claim.bound is not None:
             assert f"proven {claim.says}" in markdown
@@ -62,10 +62,8 @@ def test_subgroups_are_in_the_forms_that_ask_for_them(name: str, finished: Finis
 
 @pytest.mark.parametrize("name", forms.GUIDELINES)
 def test_every_form_has_every_item_and_claims_no_conformity(name: str, told: list[Section]) -> None:
-    form = forms.read_form(name)
-    filled = forms.fill_items(form, "a run", told, {})
-    markdown = forms.render_form(filled, ".md").decode()
-    page = Page(forms.render_form(filled, ".html").decode())
+    form, (filled, markdown, content) = forms.read_form(name), fill(told, name)
+    page = Page(content)
     assert "not a statement of conformity" in forms.NO_CONFORMITY
     assert f"\n\n{forms.NO_CONFORMITY}\n\n" in markdown
     before = [fact for fact in told[0].facts if fact.name in ("verdict", "CAUTION", "QUESTION") and fact.text]
@@ -86,33 +84,33 @@ def test_every_form_has_every_item_and_claims_no_conformity(name: str, told: lis
     assert f"{len(form.item)} items: {len(form.item) - len(filled.open_numbers)} filled" in filled.counts
 
 
-def test_answers_are_shown_and_close_items(filled: forms.FilledForm) -> None:
+def test_answers_are_shown_and_close_items(told: list[Section]) -> None:
+    answers = {"1": "A *title*.\n\nIts\nsecond paragraph.", "3a": "<b>\x1b[2J"}
+    filled, markdown, page = fill(told, **answers)
     assert not {"1", "3a"} & set(filled.open_numbers)
-    numbered = zip(filled.form.item, filled.sections, strict=True)
+    numbered = zip(forms.read_form("tripod-ai").item, filled.sections, strict=True)
     by = {item.number: [*dict.fromkeys(fact.name for fact in told.facts)] for item, told in numbered}
     assert by["1"] == ["from the run", "by a person"]
     assert by["2"] == ["from the run", "for a person to fill"]
     assert [by[number] for number in ("3a", "12a")] == [["by a person"], ["from the run"]]
-    markdown, page = forms.render_form(filled, ".md").decode(), forms.render_form(filled, ".html").decode()
     assert "* **by a person:** A \\*title\\*.\n* **by a person:** Its second paragraph." in markdown
     assert "<bdi>A *title*.</bdi>" in page
     assert 'section[id^="open-"] { border-left' in page
     assert page.count('<section id="open-') == len(filled.open_numbers)
     assert "&lt;b&gt;\\x1b[2J" in page
     assert "\\<b\\>\\\\x1b\\[2J" in markdown
-    untold = forms.fill_items(filled.form, "a run", [], {})
+    untold, said, _ = fill([])
     assert ", 0 of them filled in part by the run" in untold.counts
-    assert "\n\n* the run says nothing about this\n" in forms.render_form(untold, ".md").decode()
+    assert "\n\n* the run says nothing about this\n" in said
 
 
 def test_names_in_the_data_are_no_markup() -> None:
     labels, column = np.where(blobs(60).y, HOSTILE[0], "well"), {HOSTILE[1]: blobs(60).X[:, 0]}
     result = run_job(Job(TREES, Task.of(pa.table(column), labels)), SERIAL)
-    filled = forms.fill_items(forms.read_form("model-card"), "a run", facts(result), {})
-    page = forms.render_form(filled, ".html").decode()
+    _, markdown, page = fill(facts(result), "model-card")
     assert not FORBIDDEN & set(Page(page).tags)
     assert "<script" not in page
-    assert not re.search(r"(?<!\\)<", forms.render_form(filled, ".md").decode())
+    assert not re.search(r"(?<!\\)<", markdown)
 
 
 def test_a_form_is_written_and_written_again_and_nothing_else(folder: Path, tmp_path: Path) -> None:
