@@ -78,7 +78,7 @@ BACKENDS = ("auto", "ray", "serial")
 MIN_TIMEOUT = 0.1
 
 
-def read_seed(name: str, value: object, most: int) -> int:
+def _read_seed(name: str, value: object, most: int) -> int:
     """Return a seed in 0 .. ``most``; "random" draws 63 bits from the system, which the study records."""
     if value == "random":
         return randbits(63)
@@ -87,7 +87,7 @@ def read_seed(name: str, value: object, most: int) -> int:
     return integer(name, value, 0, most)
 
 
-SEED = Option(partial(read_seed, most=MAX_SEED), "Seed of the splits, or random.", default_text="0")
+SEED = Option(partial(_read_seed, most=MAX_SEED), "Seed of the splits, or random.", default_text="0")
 
 
 @dataclass(frozen=True)
@@ -165,13 +165,9 @@ class BaseStudy(HasOptions):
         """Evaluations that the search may cost; None without a budget, and for the default."""
         return None
 
-    @classmethod
-    def _make(cls, asked: Mapping[str, object]) -> Self:
-        return cls(**_assemble(cls.slots, asked, {}, options(cls)))
-
     def replace(self, /, **asked: object) -> Self:
         """Return this study with some options changed; a new part keeps only those that it shares."""
-        return replace(self, **_assemble(self.slots, asked, self.parts, options(self)))
+        return replace(self, **_assemble(type(self), asked, self.parts))
 
     def with_learner(self, learner: Learner) -> Self:
         """Return this study with another learner."""
@@ -183,15 +179,18 @@ class BaseStudy(HasOptions):
         An option that several learners have is named after each of them, such as "svm.C"; "LABEL.learner" is
         the learner of a label. ``fixed`` leaves out those that may grow in an existing run folder.
         """
-        parts, learners = self.parts, self.learner.by_label
-        folded = ((label, fold_values(learner, fixed)) for label, learner in learners.items())
-        named = [(label, name, value) for label, values in folded for name, value in values.items()]
+        parts, learners, named = self.parts, self.learner.by_label, list[tuple[str, str, object]]()
+        others = [("", part) for slot, part in parts.items() if slot != SEVERAL]
+        for label, part in (*learners.items(), *others):
+            values = get_values(part, fixed)
+            for whole in list_names(part):
+                inside = {name: values.pop(name) for name in list_inside(part, whole)}
+                values |= {whole: inside} if inside and whole not in values else {}
+            named += [(label, name, value) for name, value in values.items() if label or name not in SLOTS]
         times = Counter(name for _, name, _ in named)
-        found: dict[str, object] = {**name_choices(parts)}
+        found: dict[str, object] = {**_name_choices(parts)}
         found |= {f"{label}.{SEVERAL}": part.name for label, part in learners.items() if label != part.name}
         found |= {name if times[name] == 1 else f"{label}.{name}": value for label, name, value in named}
-        for part in (part for slot, part in parts.items() if slot != SEVERAL):
-            found |= {name: value for name, value in fold_values(part, fixed).items() if name not in SLOTS}
         return found | options_to_json(self, fixed)
 
     def to_json(self, fixed: bool = False) -> dict[str, object]:
@@ -210,9 +209,9 @@ class BaseStudy(HasOptions):
             InputError: a part or an option is unknown, or an option has an invalid value.
         """
         expect(cls.kind, content, Mapping, "a mapping of a study's parts and options, as to_json returns it")
-        parts = {FIELD_NAMES.get(slot, slot): read_part(slot, content.get(slot)) for slot in cls.slots}
+        parts = {FIELD_NAMES.get(slot, slot): _read_part(slot, content.get(slot)) for slot in cls.slots}
         rest: dict[str, Any] = {name: value for name, value in content.items() if name not in cls.slots}
-        check_names(f"a {cls.kind}", rest, options(cls))
+        _check_names(f"a {cls.kind}", rest, options(cls))
         return cls(**rest | parts)
 
     def differences(self, stored: "BaseStudy") -> list[str]:
@@ -278,7 +277,7 @@ class Study(BaseStudy):
             InputError: an option is unknown, out of range, or not an option of the parts chosen.
         """
         varied = "resampling" not in asked or asked["resampling"] in folds.CERTIFIABLE
-        return cls._make(({"k": AUTO} if varied else {}) | asked)
+        return cls(**_assemble(cls, ({"k": AUTO} if varied else {}) | asked, {}))
 
     @classmethod
     def paper(cls, /, **asked: object) -> "Study":
@@ -289,7 +288,7 @@ class Study(BaseStudy):
         Raises:
             InputError: an option is unknown, out of range, or not an option of the parts chosen.
         """
-        return cls._make({"search": Race.name, "certify": Paper.name} | asked)
+        return cls(**_assemble(cls, {"search": Race.name, "certify": Paper.name} | asked, {}))
 
     @property
     def column(self) -> str | None:
@@ -321,7 +320,7 @@ class Study(BaseStudy):
 
 
 def _read_resampling(name: str, value: Any) -> Resampling:
-    drawn = read_part(name, value) if isinstance(value, Mapping) else value
+    drawn = _read_part(name, value) if isinstance(value, Mapping) else value
     drawn = folds.parse_resampling(drawn) if isinstance(drawn, str) else drawn
     expect(name, drawn, Resampling, "text such as kfold:10, or a Resampling")
     assert isinstance(drawn, Resampling)
@@ -425,7 +424,7 @@ class Procedure(BaseStudy):
         "proven, or clopper_pearson, of a single split; each for some resamplings.",
         default_text="none",
     )
-    seed: int = option(0, replace(SEED, check=partial(read_seed, most=MAX_SEED_OF_SCORES)))
+    seed: int = option(0, replace(SEED, check=partial(_read_seed, most=MAX_SEED_OF_SCORES)))
     refit: str = option(
         "",
         _or_nothing(partial(check_choice, allowed=[BEST_MEAN])),
@@ -481,19 +480,17 @@ class Procedure(BaseStudy):
                 raise InputError(f"{name}={value} requires a resampling that {does}")
         object.__setattr__(self, "select_by", self.select_by or (names[0] if nested else None))
         object.__setattr__(self, "choose", self.choose or self.refit)
-        if self.interval:
-            self._check_interval()
-
-    def _check_interval(self) -> None:
-        interval, scores = INTERVALS[self.interval], self.measure_names
+        if not self.interval:
+            return
+        interval = INTERVALS[self.interval]
         choosing = interval.choosing
         outer = self.resampling if choosing else getattr(self.resampling, "outer", self.resampling)
         measures = f" and measure {', '.join(interval.scores)}" if interval.scores else ""
-        fit = not measures or {score.partition(":")[0] for score in scores} <= set(interval.scores)
+        fit = not measures or {name.partition(":")[0] for name in names} <= set(interval.scores)
         if outer.name not in interval.resamplings or not fit:
             raise InputError(
                 f"interval={self.interval} is for resampling {', '.join(interval.resamplings)}{measures}, "
-                f"not for {outer.name} and {', '.join(scores)}: choose among these, or leave the interval out"
+                f"not for {outer.name} and {', '.join(names)}: choose among these, or leave the interval out"
             )
         if outer is not self.resampling and self.select != EACH:
             raise InputError(
@@ -515,7 +512,7 @@ class Procedure(BaseStudy):
         Raises:
             InputError: an option is unknown or out of range, or needs a package that is not installed.
         """
-        return cls._make(asked)
+        return cls(**_assemble(cls, asked, {}))
 
     @property
     def measure_names(self) -> list[str]:
@@ -546,25 +543,23 @@ def list_parts(slot: str) -> dict[str, type[Named]]:
     return {name: part for name, part in SLOTS[slot].items() if name != CHOICE}
 
 
-def read_part(slot: str, content: object) -> object:
-    """Make a part of a study from its name and options."""
+def _read_part(slot: str, content: object) -> object:
     expect(slot, content, Mapping, "a mapping with the name and the options of a part of a study")
     assert isinstance(content, Mapping)
     given = {name: value for name, value in content.items() if name != "name"}
     part = READABLE[slot][check_choice(slot, content.get("name"), READABLE[slot])]
-    check_names(part.name, given, options(part))
+    _check_names(part.name, given, options(part))
     if part.name == CHOICE and "learners" in given:
         listed = sequence("learners", given["learners"], least=0, kind="learners")
         if any(isinstance(learner, Mapping) and learner.get("name") == CHOICE for learner in listed):
             raise InputError(f"learners: a {CHOICE} cannot hold another one")
-        given["learners"] = [read_part(slot, learner) for learner in listed]
+        given["learners"] = [_read_part(slot, learner) for learner in listed]
     if part is folds.NestedSplits:
-        given = {name: read_part(slot, inside) for name, inside in given.items()}
+        given = {name: _read_part(slot, inside) for name, inside in given.items()}
     return part(**given)
 
 
-def check_names(of: str, given: Iterable[object], known: Collection[str]) -> None:
-    """Raise InputError if an option is not one of a part or of a study."""
+def _check_names(of: str, given: Iterable[object], known: Collection[str]) -> None:
     if unknown := [name for name in given if name not in known]:
         if gone := explain_removed(f"--{unknown[0]}".replace("_", "-")):
             raise InputError(gone)
@@ -580,7 +575,8 @@ class _Asked(NamedTuple):
     slot: str  # the option that chooses it
     label: str  # what a learner is called; "" for other parts
     kind: Any  # its class
-    before: dict[str, Any]  # the values it keeps from an earlier study
+    parsed: Mapping[str, Any]  # the values that its name says
+    earlier: Any  # the part of an earlier study whose values it keeps where it declares them in the same way
 
     @property
     def names(self) -> dict[str, str]:
@@ -595,7 +591,10 @@ class _Asked(NamedTuple):
         """
         given: dict[str, Any] = {name: asked[full] for full, name in self.names.items() if full in asked}
         declared = {name: field.metadata["option"] for name, field in options(self.kind).items()}
-        values = {name: v for name, v in self.before.items() if declared[name].inside not in given}
+        before = {} if self.earlier is None else options(self.earlier)
+        shared = [name for name, field in before.items() if field.metadata["option"] is declared.get(name)]
+        kept = {**{name: getattr(self.earlier, name) for name in shared}, **self.parsed}
+        values = {name: v for name, v in kept.items() if declared[name].inside not in given}
         for whole in given.keys() - declared.keys():
             inside, written = list_inside(self.kind, whole), given.pop(whole)
             if whole in SLOTS:
@@ -604,7 +603,7 @@ class _Asked(NamedTuple):
                     values |= dict.fromkeys(inside, text) if text else {}
                     continue
                 written = dict(pair.partition("=")[::2] for pair in text.split(","))
-                check_names(self.kind.name, written, inside)
+                _check_names(self.kind.name, written, inside)
             for name, listed in (check_space(whole, written) or {}).items():
                 if name not in inside:
                     own = f"; {name} is an option of its own" if name in declared else suggest(name, inside)
@@ -620,107 +619,99 @@ class _Asked(NamedTuple):
 
 
 def _assemble(
-    slots: Collection[str], asked: Mapping[str, object], earlier: Mapping[str, Any], of_study: Iterable[str]
+    study: type[BaseStudy], asked: Mapping[str, object], earlier: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return the fields of the study that some options ask for.
+    """Return the fields of a study that some options ask for.
 
     Args:
-        slots: the parts that the study has, of ``SLOTS``.
+        study: the kind of study.
         asked: the options, by name.
         earlier: parts of an earlier study, whose shared options the parts chosen now keep; or none.
-        of_study: names of the options that belong to no part.
 
     Raises:
         InputError: an option is unknown, out of range, or not an option of the parts chosen.
     """
     of_clip = {"criterion": MeanClippedError.name} if CLIP in asked else {}  # only this criterion has one
-    asked = (name_choices(earlier) if earlier else {}) | of_clip | dict(asked)
-    _trust_named(asked.get("estimator"))
-    learner = asked.get(SEVERAL, DEFAULT)
-    named: Any = list(ZOO) if learner == ALL else learner
-    if isinstance(named, str) and "," in named:  # such as svm,linear
-        named = [name.strip() for name in named.split(",")]
-    elif not isinstance(named, list | tuple) or not named:
-        named = [named]
-    # an estimator, or the path of one, is labelled by its class; anything else by what it is
-    paths = [type(each).__name__ if hasattr(each, "get_params") else each for each in named]
-    labels = tuple(p.rpartition(":")[2] if isinstance(p, str) and "," not in p else p for p in paths)
-    flat: dict[str, Any] = {}  # options of one learner in a mapping named after it become such as "svm.C"
-    for name, value in asked.items():
-        if isinstance(value, Mapping) and name != ANY and (name in labels or name in LEARNERS):
-            inner = {f"{name}.{str(option).replace('-', '_')}": v for option, v in value.items()}
-            if twice := inner.keys() & asked.keys():
-                raise InputError(f"{min(twice)} is given twice: leave one of them out")
-            flat |= inner
+    asked = (_name_choices(earlier) if earlier else {}) | of_clip | dict(asked)
+    asked, learners = _choose_learners(asked, earlier[SEVERAL].by_label if earlier else {})
+    others = list[_Asked]()
+    for slot in (slot for slot in study.slots if slot != SEVERAL):
+        choices, parsed = SLOTS[slot], dict[str, Any]()
+        choice = asked.get(slot, next(iter(choices)))
+        if slot == "resampling":  # also one for no certification, which the study refuses
+            part = folds.parse_resampling(choice)
+            kind, parsed = type(part), {} if part.selects else get_values(part)
         else:
-            flat[name] = value
-    asked = flat
-    learners = _choose_learners(named, labels, asked, earlier[SEVERAL].by_label if earlier else {})
-    others = [_choose_part(slot, asked, earlier) for slot in slots if slot != SEVERAL]
-    parts = [*learners, *others]
-    usable = {*slots, *of_study, *(name for part in parts for name in part.names)}
-    usable |= {f"{label}.{SEVERAL}" for label in labels}  # which learner a label is of
-    _refuse(slots, {name: value for name, value in asked.items() if name not in usable}, parts, of_study)
-    if len(learners) > 1:
+            name, _, inside = choice.partition(":") if isinstance(choice, str) else (choice, "", "")
+            if inside and not (name in choices and list_inside(choices[name], slot)):
+                name = choice
+            kind = choices[check_choice(slot, name, choices)]
+        others.append(_Asked(slot, "", kind, parsed, earlier.get(slot)))
+    _refuse(study, asked, [*learners, *others])
+    if len(learners) > 1 and "param" in asked:
         asked = _hand_out_params(asked, learners)
     made = [part.make(asked) for part in learners]
-    fields = {name: asked[name] for name in of_study if name in asked}
+    fields = {name: asked[name] for name in options(study) if name in asked}
     fields |= {FIELD_NAMES.get(part.slot, part.slot): part.make(asked) for part in others}
     if len(made) > 1:
-        most_rows = tuple(ZOO.values()) if learner == ALL else None
+        most_rows = tuple(ZOO.values()) if asked[SEVERAL] == ALL else None
+        labels = tuple(part.label for part in learners)
         return fields | {SEVERAL: LEARNERS[CHOICE](tuple(made), labels, most_rows)}
     return fields | {SEVERAL: made[0]}
 
 
-def _choose_part(slot: str, asked: Mapping[str, Any], earlier: Mapping[str, Any]) -> _Asked:
-    choices = SLOTS[slot]
-    choice = asked.get(slot, next(iter(choices)))
-    if slot == "resampling":  # also one for no certification, which the study refuses
-        part = folds.parse_resampling(choice)
-        kind, before = type(part), get_values(part)
-    else:
-        name, _, inside = choice.partition(":") if isinstance(choice, str) else (choice, "", "")
-        if inside and not (name in choices and list_inside(choices[name], slot)):
-            name = choice
-        kind, before = choices[check_choice(slot, name, choices)], {}
-    return _Asked(slot, "", kind, before | (_share_values(earlier[slot], kind) if slot in earlier else {}))
-
-
 def _choose_learners(
-    named: Sequence[Any], labels: Sequence[Any], asked: Mapping[str, Any], before: Mapping[str, Learner]
-) -> list[_Asked]:
-    """Return the learners that are requested.
+    asked: Mapping[str, Any], before: Mapping[str, Learner]
+) -> tuple[dict[str, Any], list[_Asked]]:
+    """Return the options, those of a single learner under names such as "svm.C", and the learners.
 
     A name is that of a learner, the label of one in the earlier study, or a new label, whose learner
     "LABEL.learner" names; or it is an estimator of scikit-learn, whose class is its label. It keeps
     the values of the learner of its label in the earlier study, if that was of the same kind.
     """
-    found: list[_Asked] = []
-    known = list_parts(SEVERAL) | {label: type(learner) for label, learner in before.items()}
+    learner, given, found = asked.get(SEVERAL, DEFAULT), dict[str, Any](), list[_Asked]()
+    named: Any = list(ZOO) if learner == ALL else learner
+    if isinstance(named, str) and "," in named:  # such as svm,linear
+        named = [name.strip() for name in named.split(",")]
+    elif not isinstance(named, list | tuple) or not named:
+        named = [named]
+    classes = [type(each).__name__ if hasattr(each, "get_params") else each for each in named]
+    labels = [
+        c.rpartition(":")[2] if isinstance(c, str) and ":" in c and "," not in c else c for c in classes
+    ]
+    for name, value in asked.items():
+        if isinstance(value, Mapping) and name != ANY and (name in labels or name in LEARNERS):
+            inner = {f"{name}.{str(option).replace('-', '_')}": v for option, v in value.items()}
+            if twice := inner.keys() & asked.keys():
+                raise InputError(f"{min(twice)} is given twice: leave one of them out")
+            given |= inner
+        else:
+            given[name] = value
+    choices = list_parts(SEVERAL)
+    known = choices | {label: type(learner) for label, learner in before.items()}
     for name, label in zip(named, labels, strict=True):
-        kind, kept = None, {}
         if isinstance(name, Learner):
             raise InputError(
                 f"{SEVERAL}={type(name).__name__}(...) is a learner as an object, which Study({SEVERAL}=...) "
                 "takes: give the name of one here"
             )
-        is_path = isinstance(name, str) and ":" in name and "," not in name
-        if is_path or hasattr(name, "get_params"):
-            if "estimator" in asked:
-                raise InputError("estimator is given twice: as the learner, and by estimator")
-            kind, kept = LEARNERS[ANY], {"estimator": name}
-            _trust_named(name)
-        elif len(named) > 1 and f"{name}.{SEVERAL}" in asked:
-            choices = list_parts(SEVERAL)
-            kind = choices[check_choice(f"{name}.{SEVERAL}", asked[f"{name}.{SEVERAL}"], choices)]
-        kind = kind or known[check_choice(SEVERAL, name, known)]
-        _trust_named(getattr(kind, "spec", None))
-        if label in before and type(before[label]) is kind:
-            kept = get_values(before[label]) | kept
-        elif len(named) == len(before) == 1:  # a single one replaces a single one
-            kept = _share_values(next(iter(before.values())), kind) | kept
-        found.append(_Asked(SEVERAL, label, kind, kept))
-    return found
+        is_class = label is not name  # it is an estimator or the path of one
+        if is_class and "estimator" in asked:
+            raise InputError("estimator is given twice: as the learner, and by estimator")
+        if not is_class and len(named) > 1 and (of_label := f"{name}.{SEVERAL}") in given:
+            kind = choices[check_choice(of_label, given[of_label], choices)]
+        else:
+            kind = LEARNERS[ANY] if is_class else known[check_choice(SEVERAL, name, known)]
+        parsed = {"estimator": name} if is_class else {}
+        # trusted are packages that the user names here, but not those of an estimator in a run's file
+        for estimator in (asked.get("estimator"), *parsed.values(), getattr(kind, "spec", None)):
+            for package in list_packages(estimator):
+                trust(package)
+        old = before.get(label)
+        if type(old) is not kind:  # but a single one replaces a single one
+            old = next(iter(before.values())) if len(named) == len(before) == 1 else None
+        found.append(_Asked(SEVERAL, label, kind, parsed, old))
+    return given, found
 
 
 def _hand_out_params(asked: Mapping[str, Any], parts: Sequence[_Asked]) -> dict[str, Any]:
@@ -728,8 +719,6 @@ def _hand_out_params(asked: Mapping[str, Any], parts: Sequence[_Asked]) -> dict[
 
     "forest.max_features" is given to forest alone.
     """
-    if "param" not in asked:
-        return dict(asked)
     rest = {name: value for name, value in asked.items() if name != "param"}
     taking = [part for part in parts if "param" in part.names]
     known: dict[str, Iterable[str]] = {
@@ -750,17 +739,7 @@ def _hand_out_params(asked: Mapping[str, Any], parts: Sequence[_Asked]) -> dict[
     return rest
 
 
-def fold_values(part: Named, fixed: bool) -> dict[str, object]:
-    """Return the values of a part's options by the names by which they are given; see ``get_values``."""
-    values = get_values(part, fixed)
-    folded = {
-        whole: {name: values.pop(name) for name in list_inside(part, whole)} for whole in list_names(part)
-    }
-    return values | {whole: inside for whole, inside in folded.items() if inside and whole not in values}
-
-
-def name_choices(parts: Mapping[str, Named]) -> dict[str, str]:
-    """Return the choice in each slot, as an option gives it."""
+def _name_choices(parts: Mapping[str, Named]) -> dict[str, str]:
     names = {}
     for slot, part in parts.items():
         inside = {name: getattr(part, name) for name in list_inside(part, slot)}
@@ -772,44 +751,30 @@ def name_choices(parts: Mapping[str, Named]) -> dict[str, str]:
     return names | {SEVERAL: ALL if of_size else ",".join(learner.by_label)}
 
 
-def _share_values(earlier: Any, part: Any) -> dict[str, Any]:
-    """Return the values of an earlier part's options that another part declares in the same way."""
-    declared = {name: field.metadata["option"] for name, field in options(part).items()}
-    before = {name: field.metadata["option"] for name, field in options(earlier).items()}
-    return {name: v for name, v in get_values(earlier).items() if before[name] is declared.get(name)}
-
-
-def _trust_named(estimator: Any) -> None:
-    """Trust the packages of an estimator that the user names here, but not of one in a run's file."""
-    for package in list_packages(estimator):
-        trust(package)
-
-
-def _refuse(
-    slots: Collection[str], unusable: Mapping[str, Any], parts: Sequence[_Asked], of_study: Iterable[str]
-) -> None:
+def _refuse(study: type[BaseStudy], asked: Mapping[str, Any], parts: Sequence[_Asked]) -> None:
     """Raise InputError about the first option that no chosen part has: unknown, or another part's."""
-    every = [
-        _Asked(slot, name if slot == SEVERAL else "", part, {})
-        for slot in slots
-        for name, part in list_parts(slot).items()
-    ]
-    known = {*slots, *of_study, *(name for part in [*parts, *every] for name in part.names)}
-    for name, value in unusable.items():
-        owners = [part for part in every if name in part.names]
-        if not owners:
-            label, _, option = name.rpartition(".")
-            for part in parts:
-                if part.label == label != "":
-                    check_names(label, [option], list_names(part.kind))
-            check_names("a study", [name], [known_name for known_name in known if "." not in known_name])
-        chosen = [part for part in parts if part.slot == owners[0].slot]
-        labels = [part.label or part.kind.name for part in chosen]
-        wanted = f"{owners[0].slot} {' or '.join(part.kind.name for part in owners)}"
-        why = f"{name}={quote(value)} requires {wanted}, not {','.join(labels)}"
-        if able := [label for label, part in zip(labels, chosen, strict=True) if "param" in part.names]:
-            why += f"; parameters of {' or '.join(able)} are given by param"
-        raise InputError(why)
+    usable = {*study.slots, *options(study), *(name for part in parts for name in part.names)}
+    usable |= {f"{part.label}.{SEVERAL}" for part in parts if part.label}  # which learner a label is of
+    name = next((name for name in asked if name not in usable), None)
+    if name is None:
+        return
+    named = [(slot, *each) for slot in study.slots for each in list_parts(slot).items()]
+    every = [_Asked(slot, name if slot == SEVERAL else "", part, {}, None) for slot, name, part in named]
+    owners = [part for part in every if name in part.names]
+    if not owners:
+        label, _, option = name.rpartition(".")
+        for part in parts:
+            if part.label == label != "":
+                _check_names(label, [option], list_names(part.kind))
+        known = usable.union(*(part.names for part in every))
+        _check_names("a study", [name], [name for name in known if "." not in name])
+    chosen = [part for part in parts if part.slot == owners[0].slot]
+    labels = [part.label or part.kind.name for part in chosen]
+    wanted = f"{owners[0].slot} {' or '.join(part.kind.name for part in owners)}"
+    why = f"{name}={quote(asked[name])} requires {wanted}, not {','.join(labels)}"
+    if able := [label for label, part in zip(labels, chosen, strict=True) if "param" in part.names]:
+        why += f"; parameters of {' or '.join(able)} are given by param"
+    raise InputError(why)
 
 
 def read_toml(path: str | Path) -> dict[str, object]:
