@@ -70,15 +70,16 @@ class Evaluated(NamedTuple):
 
 def share(problem: Problem) -> Inputs:
     """Make the inputs of the workers: only the learning rows, not those held out."""
-    return Inputs(problem.for_workers(), problem.learner.trainer.share(problem.task))
+    seen = problem if problem.held is None else replace(problem, all_rows=problem.task, held=None)
+    return Inputs(seen, problem.learner.trainer.share(problem.task))
 
 
 def estimate_memory(problem: Problem) -> int:
     """Return the bytes that a worker needs besides the inputs: for the interpreter and the largest split."""
     d = problem.task.X.shape[1]
-    most, needs = problem.most_rows_in, problem.learner.trainer.memory
-    units = ((train, s.n_select) for s in problem.sizes for train in (s.n_train, s.n_train + s.n_select))
-    return INTERPRETER_BYTES + max(needs(most(train), most(score), d) for train, score in units)
+    units = [(train, s.n_select) for s in problem.sizes for train in (s.n_train, s.n_train + s.n_select)]
+    rows, needs = problem.most_rows_in(units).tolist(), problem.learner.trainer.memory
+    return INTERPRETER_BYTES + max(needs(train, score, d) for train, score in rows)
 
 
 def warm_up(inputs: Inputs) -> None:

@@ -54,7 +54,7 @@ from ckcv_ray.records.candidates import per_k, per_learner
 from ckcv_ray.records.judged import read_outputs
 from ckcv_ray.records.record import Records
 from ckcv_ray.study.parts import EACH, Holdout, Paper
-from ckcv_ray.study.problem import OUTER, Problem, check_interval_on, describe_setting
+from ckcv_ray.study.problem import OUTER, Problem, check_procedure, describe_setting
 from ckcv_ray.study.study import MAX_SEED, AnyStudy, Procedure, Study
 from ckcv_ray.tables.questions import Repeats, find_repeats
 from ckcv_ray.tables.task import Task, make_rows, make_scored_rows
@@ -895,7 +895,7 @@ class Scored(Result):
         if name != self.study.interval:
             measure = self.study.functions.get(score.name, score.name)
             asked = replace(self.study, interval=name, measure=(measure,))
-            check_interval_on(asked, self.task)
+            check_procedure(asked, (score,), self.task)
         if INTERVALS[name].choosing:
             return self._corrected[score.name] if entry is self._best else Limits(nan, nan)
         values = self.of_splits(entry, score)

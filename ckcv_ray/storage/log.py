@@ -180,8 +180,7 @@ class Log:
 
     def _check_totals(self, records: Records) -> None:
         totals, problem = records["totals"].astype(np.int64), self.problem
-        most = [problem.most_rows_in(size.n_select) for size in problem.folds]
-        rows = np.array(most)[records["size"]]
+        rows = problem.most_rows_in([size.n_select for size in problem.folds])[records["size"]]
         errors = totals[:, : problem.task.n_classes]
         beyond = np.any(totals < 0) or np.any(errors > rows[:, None])  # their sum may exceed any integer type
         if beyond or np.any(errors.sum(axis=1) > rows):

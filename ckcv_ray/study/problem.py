@@ -191,10 +191,8 @@ class Problem:
         scores = tuple(functions.get(name) or measures.make_score(name, kind) for name in names)
         for score in scores:
             _check_need(study.learner, task, f"measure={score.name}", output=score.needs)
-        check_splits(study, scores, task)
         outer = getattr(study.resampling, "outer", study.resampling)
         scores = tuple(map(measures.extend_score, scores)) if outer.corrected else scores
-        check_interval_on(study, task)
         learner, numbers = study.learner, task  # as columns are encoded for learners that need numbers alone
         if not task.schema.plain:
             numbers = study.encoding.resolve(trees=False).fit(task, np.arange(task.n)).task(task)
@@ -203,7 +201,7 @@ class Problem:
             X = task.X if task.schema.plain else expand_dates(task.X, task.schema)
             learner = learner.usual(replace(task, X=X))
         study = study.with_learner(learner.canonical(numbers))
-        check_simplest(study, task)
+        check_procedure(study, scores, task)
         task = _fill_new_rows(study, task)
         sizes = study.resampling.fold_sizes(task.divided.n_units)
         made = cls(study, task, task, None, sizes, run_id(study, task.digest), scores)
@@ -510,10 +508,6 @@ class Problem:
             "ask for fewer splits (n_splits)"
         )
 
-    def for_workers(self) -> "Problem":
-        """Return the problem without the rows held out, which no worker may see."""
-        return self if self.held is None else replace(self, all_rows=self.task, held=None)
-
     @cached_property
     def prepared(self) -> dict[str, Prepared]:
         """The learners that are compared, by label, with the steps that rows of this table go through."""
@@ -565,16 +559,11 @@ class Problem:
         number = 0 if len(self.learners) == 1 else list(self.learners).index(setting[LABEL])
         return number, list(self.learners.values())[number]
 
-    def most_rows_in(self, units: int) -> int:
+    def most_rows_in(self, units: ArrayLike) -> Index:
         """Return the largest number of rows that this many units can have, some of which may be repeats."""
-        times, rest = divmod(units, self.task.divided.n_units)
-        return times * self.task.n + int(self._largest[rest])
-
-    @cached_property
-    def _largest(self) -> Index:
-        """The number of rows of the largest groups, one for each number of groups from 0."""
         largest_first = np.sort(np.bincount(self.task.divided.row_units))[::-1]
-        return np.append(0, np.cumsum(largest_first))
+        times, rest = np.divmod(units, self.task.divided.n_units)
+        return np.asarray(times * self.task.n + np.append(0, np.cumsum(largest_first))[rest])
 
     def cost(self, stage: Stage, size: int) -> Costs:
         """Return the relative cost of a fit by each learner, (n_learners,).
@@ -730,25 +719,8 @@ def check_certified(study: Study, task: Task) -> Certification:
     Raises:
         InputError: a part does not suit such a task, or another part.
     """
-    certification = study.certification
-    _check_fits(study, task, stored=True)
-    _check_needs(study, task)
-    limit = (study.criterion.clip or 0.0) if isinstance(study.criterion, MeanClippedError) else 0.0
-    if limit > MAX_CLIP * (spread := float(np.ptp(task.y))) > 0:
-        raise InputError(
-            f"clip={limit:g} is over {MAX_CLIP:,} times the range of the target, {spread:g}, and errors are "
-            "counted in millionths of it: give the largest error that matters"
-        )
-    if certification.positive is not None:
-        number = measures.find_class("positive", certification.positive, task.classes)
-        label = None if number == 1 else str(task.classes[number])
-        certification = replace(certification, positive=label)  # type: ignore[type-var]
-    return certification.canonical(task.n_units)
-
-
-def _check_needs(study: Study, task: Task) -> None:
-    """Raise InputError unless there is what the criterion and each option of the certification need."""
     criterion, certification = study.criterion, study.certification
+    _check_fits(study, task, stored=True)
     check = partial(_check_need, study.learner, task)
     instead = task.target.word("choose one of classes, such as error", CLIP_IS)
     rows = "rows" if criterion.for_groups() is None else ""
@@ -776,6 +748,17 @@ def _check_needs(study: Study, task: Task) -> None:
         check(f"subgroups={','.join(certification.subgroups)}", rows="rows of a subgroup")
     if isinstance(certification, Holdout) and certification.holdout_bound != Holdout.holdout_bound:
         check(f"holdout_bound={certification.holdout_bound}", CLASSES, rows="rows")
+    limit = (criterion.clip or 0.0) if isinstance(criterion, MeanClippedError) else 0.0
+    if limit > MAX_CLIP * (spread := float(np.ptp(task.y))) > 0:
+        raise InputError(
+            f"clip={limit:g} is over {MAX_CLIP:,} times the range of the target, {spread:g}, and errors are "
+            "counted in millionths of it: give the largest error that matters"
+        )
+    if certification.positive is not None:
+        number = measures.find_class("positive", certification.positive, task.classes)
+        label = None if number == 1 else str(task.classes[number])
+        certification = replace(certification, positive=label)  # type: ignore[type-var]
+    return certification.canonical(task.n_units)
 
 
 def _check_need(
@@ -832,9 +815,9 @@ def _check_fits(study: BaseStudy, task: Task, stored: bool) -> None:
             )
 
 
-def check_splits(study: Procedure, scores: Sequence[Score], task: Task) -> None:
+def check_procedure(study: Procedure, scores: Sequence[Score], task: Task) -> None:
     """Raise InputError unless a resampling divides such a task, and its splits can tell what is asked."""
-    resampling, permutations = study.resampling, study.permutations
+    resampling, permutations, interval = study.resampling, study.permutations, study.interval
     unfit = [score.name for score in scores if score.rows is None]
     if resampling.corrected and unfit:
         fit = (
@@ -859,42 +842,31 @@ def check_splits(study: Procedure, scores: Sequence[Score], task: Task) -> None:
             f"resampling={resampling} scores what follows in the table, and rows of other groups stand "
             f"between those of a group of {task.units.name!r}: sort the table by group, or leave groups out"
         )
-    if not resampling.stratify:
-        return
-    if not resampling.stratifies_groups:
-        task.units.check_independent(
-            f"stratify keeps groups whole in kfold and repeated_kfold, not in {resampling.name}: "
-            "choose one of these, or leave out stratify or the groups"
-        )
-    _check_need(study.learner, task, "stratify", CLASSES)
-
-
-def check_interval_on(study: Procedure, task: Task) -> None:
-    """Raise InputError unless the splits of a task have the approximate interval that a study asks for."""
-    interval, resampling = study.interval, study.resampling
+    if resampling.stratify:
+        if not resampling.stratifies_groups:
+            task.units.check_independent(
+                f"stratify keeps groups whole in kfold and repeated_kfold, not in {resampling.name}: "
+                "choose one of these, or leave out stratify or the groups"
+            )
+        _check_need(study.learner, task, "stratify", CLASSES)
     if interval and INTERVALS[interval].scores:
         task.units.check_independent(
             f"interval={interval} takes rows as independent, and rows of a group are not: leave groups "
             "or the interval out, or choose interval=corrected_t"
         )
-    if interval == CORRECTED_T and resampling.count_splits(task.divided.n_units) < 2:
+    asks_for_several = interval == CORRECTED_T or study.choose == ONE_SE
+    has_one = asks_for_several and resampling.count_splits(task.divided.n_units) < 2
+    if interval == CORRECTED_T and has_one:
         raise InputError(f"interval={interval} requires two splits, and {resampling} has one: raise it")
-
-
-def check_simplest(study: Procedure, task: Task) -> None:
-    """Raise InputError if it is unknown which of the settings that are about as good is the simplest."""
-    choose, resampling = study.choose, study.resampling
-    if choose in ("", BEST_MEAN):
-        return
-    if choose == ONE_SE and (resampling.combined or resampling.count_splits(task.divided.n_units) < 2):
+    if study.choose == ONE_SE and (resampling.combined or has_one):
         raise InputError(
             f"choose={ONE_SE} needs the standard error of several splits, and {resampling} has none: choose "
             "best or tolerance:2%, or a resampling such as kfold:10"
         )
-    for label, single in study.learner.by_label.items():
+    for label, single in study.learner.by_label.items() if study.choose not in ("", BEST_MEAN) else ():
         settings = [setting for path in single.space.paths for setting in path]
         if len(settings) > 1 and not list_simplifying(settings):
             raise InputError(
-                f"choose={choose} keeps the simplest of the settings that are about as good, and for {label} "
-                f"it is not known which value of {', '.join(settings[0])} is simpler: choose best"
+                f"choose={study.choose} keeps the simplest of the settings that are about as good, and for "
+                f"{label} it is not known which value of {', '.join(settings[0])} is simpler: choose best"
             )

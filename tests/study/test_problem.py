@@ -20,7 +20,7 @@ from ckcv_ray.core.options import options
 from ckcv_ray.core.quantities import list_quantities
 from ckcv_ray.core.resampling.complete import Complete
 from ckcv_ray.core.schedule import Stage
-from ckcv_ray.engine.evaluate import estimate_memory
+from ckcv_ray.engine.evaluate import estimate_memory, share
 from ckcv_ray.engine.forecast import plan_problem
 from ckcv_ray.errors import InputError
 from ckcv_ray.runs.run import run_job
@@ -67,7 +67,7 @@ def test_rows_held_out_are_seen_by_no_worker():
     rows = problem.take_held_rows()
     assert np.array_equal(rows.X, task.X[problem.held])
     assert np.array_equal(rows.y, task.y[problem.held])
-    sent = pickle.loads(pickle.dumps(problem.for_workers()))
+    sent = pickle.loads(pickle.dumps(share(problem).problem))
     assert sent.take_held_rows() is None
     assert np.array_equal(sent.all_rows.X, problem.task.X)
     assert (sent.run_id, sent.sizes, sent.study) == (problem.run_id, problem.sizes, problem.study)
@@ -115,7 +115,7 @@ def test_whole_groups_are_held_out() -> None:
     assert sorted(groups_in(problem.held)) == hold_out(20, 0.6, Draws(5, TASK.salt)).tolist()
     assert np.array_equal(problem.take_held_rows().row_units, TASK.row_units[problem.held])
     assert problem.task.n_units == 8
-    assert problem.for_workers().task.row_units is problem.task.row_units
+    assert share(problem).problem.task.row_units is problem.task.row_units
 
 
 def test_k_goes_up_to_the_number_of_groups() -> None:
@@ -151,7 +151,7 @@ def test_what_does_not_go_with_a_task_is_refused(task: Task, options: dict[str, 
 def test_costs_are_of_rows_and_memory_is_an_upper_bound() -> None:
     problem, plain = (Problem.of(Study.paper(**GRIDS), task) for task in (TASK, blobs(N)))
     assert problem.compute_cost(20) == plain.compute_cost(N)
-    assert [plain.most_rows_in(n) for n in range(N + 1)] == list(range(N + 1))
+    assert plain.most_rows_in(range(N + 1)).tolist() == list(range(N + 1))
     most = max(
         problem.learner.trainer.memory(len(train), len(score), 2)
         for j, size in enumerate(problem.sizes)
@@ -160,7 +160,7 @@ def test_costs_are_of_rows_and_memory_is_an_upper_bound() -> None:
     )
     assert estimate_memory(problem) >= most
     largest = np.sort(SIZES)[::-1]
-    assert [problem.most_rows_in(n) for n in (0, 1, 5, 20)] == [0, largest[0], largest[:5].sum(), N]
+    assert problem.most_rows_in((0, 1, 5, 20)).tolist() == [0, largest[0], largest[:5].sum(), N]
 
 
 counts = st.tuples(st.integers(3, 10**6), st.integers(1, 10**4), st.integers(1, 2_000), st.integers(1, 500))
