@@ -17,23 +17,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ckcv_ray.claims.quantity import (
-    Claim,
-    Gate,
-    HeldOutPredictions,
-    Need,
-    Quantity,
-    bound_count,
-    name_loss_bound,
-)
+from ckcv_ray.claims.quantity import Claim, Gate, HeldOutPredictions, Quantity, bound_count, name_loss_bound
 from ckcv_ray.claims.rules import Rule
-from ckcv_ray.core.bounds.binomial import MAX_CHECKED
 from ckcv_ray.core.bounds.paired import Differences, expect_units
 from ckcv_ray.core.measures import GRAIN, average_by_group
 from ckcv_ray.core.quantities import LABEL, argument, register_quantity
 from ckcv_ray.errors import ONE, InputError, Numbers, Values, format_about
 from ckcv_ray.learners.choice import LABEL as LEARNER
-from ckcv_ray.learners.ensemble import Models, count_classes
 from ckcv_ray.study.parts import Race
 from ckcv_ray.study.problem import Problem
 
@@ -147,22 +137,6 @@ def add_gate(held: HeldOutPredictions, claim: Claim) -> Claim:
         return claim
     hardest = max(gates, key=lambda gate: gate.bound)
     return replace(claim, gate=replace(hardest, least=max(gate.least for gate in gates)))
-
-
-def foresee_gate(problem: Problem) -> Need:
-    """Return what it takes to prove a rule better than every constant, judged by the learning units."""
-    table, task, delta = problem.all_rows, problem.task, problem.study.delta_of_claim
-    gate = Better("a constant")
-    if not problem.has_losses:
-        share = (table.n - max(count_classes(table.y, table.n_classes))) / table.n
-        return gate.need(problem, of=" outside the commonest class", share=share)
-    measure, held = problem.measure(task.row_units), HeldOutPredictions(problem, Models())
-    losses = [measure.measure_losses(task.y, np.full(task.n, constant)) / ONE for constant in held.constants]
-
-    def prove(units: int) -> float:
-        return max(held.bound_losses((1 - np.resize(of, units)) / 2, delta) for of in losses)
-
-    return gate.need(problem, prove, most=MAX_CHECKED)
 
 
 def compare_rows(

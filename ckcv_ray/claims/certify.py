@@ -30,15 +30,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ckcv_ray.claims.better import add_gate, foresee_gate
-from ckcv_ray.claims.certificate import (
-    HELD_OUT,
-    LEARNING,
-    PROVISIONAL,
-    Baseline,
-    Certificate,
-    describe_least,
-)
+from ckcv_ray.claims.better import Better, add_gate
+from ckcv_ray.claims.certificate import HELD_OUT, LEARNING, PROVISIONAL, Baseline, Certificate, describe_least
 from ckcv_ray.claims.error import Clipped, Error, describe_weights
 from ckcv_ray.claims.quantity import (
     DECIMAL_TOLERANCE,
@@ -68,13 +61,7 @@ from ckcv_ray.errors import (
     pluralize,
     quote,
 )
-from ckcv_ray.learners.ensemble import (
-    Models,
-    Prediction,
-    check_predicted,
-    count_classes,
-    find_only_class,
-)
+from ckcv_ray.learners.ensemble import Models, Prediction, check_predicted, count_classes, find_only_class
 from ckcv_ray.records.candidates import read_winner, summarize_search
 from ckcv_ray.study.parts import MAX_HALVED_ROWS, Holdout, Paper, parse_condition
 from ckcv_ray.study.problem import Problem
@@ -140,7 +127,7 @@ def certify(predictions: HeldOutPredictions, table: pa.Table, files: Mapping[str
         decided = predicted >= 0
         np.add.at(confusion, (task.y[scored][decided], predicted[decided]), 1)
     claims, repeats = prove(predictions, k), find_repeats(problem.all_rows, problem.held)
-    again = prove(predictions.without(repeats.copies), k) if repeats.copies else claims
+    again = prove(replace(predictions, copies=repeats.copies), k) if repeats.copies else claims
     bounds = [proven[0].bound for proven in (claims, again) if proven[0].bound is not None]
     certificate = Certificate(
         **made,
@@ -349,9 +336,22 @@ def list_needs(problem: Problem) -> list[Need]:
     """
     if not isinstance(problem.certification, Holdout) or problem.held is None:
         return []
-    needs = list[Need]()
+    table, task, delta = problem.all_rows, problem.task, problem.study.delta_of_claim
+    held, gate = HeldOutPredictions(problem, Models()), Better("a constant")
+    measure, needs = problem.measure(task.row_units), list[Need]()
+    constants = [np.full(task.n, each) for each in held.constants] if problem.has_losses else []
+    losses = [measure.measure_losses(task.y, constant) / ONE for constant in constants]
+
+    def prove(units: int) -> float:
+        return max(held.bound_losses((1 - np.resize(of, units)) / 2, delta) for of in losses)
+
     for quantity in dict.fromkeys(list_claimed(problem).values()):
-        needs += [*quantity.foresee(problem), *([foresee_gate(problem)] if quantity.is_error else [])]
+        needs += quantity.foresee(problem)
+        if quantity.is_error and problem.has_losses:  # is the rule better than every constant?
+            needs.append(gate.need(problem, prove, most=MAX_CHECKED))
+        elif quantity.is_error:
+            share = (table.n - max(count_classes(table.y, table.n_classes))) / table.n
+            needs.append(gate.need(problem, of=" outside the commonest class", share=share))
     return needs
 
 

@@ -16,8 +16,8 @@ off numbers are"). Of rows with the same origin one counts, not known which: the
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from math import ceil, isfinite
+from dataclasses import dataclass, replace
+from math import ceil, inf
 from sys import float_info
 
 import numpy as np
@@ -218,20 +218,17 @@ class Within(Quantity):
     def count(self, held: HeldOutPredictions, rule: Rule) -> Counts:
         """Return the absolute error of each row, and how many are further off than the proven distance."""
         errors = np.abs(held.predict(rule).label - held.rows.y)
-        width = self._find_width(errors, held.delta, 0)
-        return Counts(errors, int(np.sum(~(errors <= width))), len(errors))
+        width, _ = self.bound(replace(held, copies=0), Counts(errors))
+        return Counts(errors, int(np.sum(~(errors <= (inf if width is None else width)))), len(errors))
 
     def bound(self, held: HeldOutPredictions, counts: Counts) -> tuple[float | None, str]:
         """Return the distance, in units of the target; None if too few rows are held out."""
-        width = self._find_width(counts.losses, held.delta, held.copies)
-        return width if isfinite(width) else None, "order statistic"
-
-    def _find_width(self, errors: Values, delta: float, copies: int) -> float:
-        counted = count_without(copies, len(errors))
-        few = bound_table(counted, delta) <= 1 - self.width_of  # how many may be further off
+        counted = count_without(held.copies, len(counts.losses))
+        few = bound_table(counted, held.delta) <= 1 - self.width_of  # how many may be further off
         beyond = int(np.count_nonzero(few)) - 1  # the bound increases with the count
-        width = float(np.sort(errors)[len(errors) - 1 - beyond]) if few[0] else np.inf
-        return width if width < self.largest else np.inf  # also for predictions that are not finite
+        width = float(np.sort(counts.losses)[len(counts.losses) - 1 - beyond]) if few[0] else inf
+        found = width if width < self.largest else None  # also for predictions that are not finite
+        return found, "order statistic"
 
     def find_asked(self, problem: Problem) -> tuple[str, float]:
         """Return the option that asks for it and whose name holds the share, for any distance at all."""

@@ -176,6 +176,11 @@ class Predictive(Quantity):
     rows_alone = "rows of a class"
     share = "recalls"
 
+    def find_risk(self, shares: Sequence[float]) -> float:
+        """Return 1 minus its value, given the shares of wrong rows of the positive class and of the other."""
+        missed, flagged = shares
+        return 1 - self.compute(1 - missed, 1 - flagged)
+
     def claim(self, held: HeldOutPredictions, rule: Rule) -> Iterator[Claim]:
         """Yield the claim that follows from both recalls, at no delta of its own; see ``Quantity``."""
         pair = [next(recall.claim(held, rule)) for recall in (Sensitivity(), Specificity())]
@@ -190,8 +195,17 @@ class Predictive(Quantity):
         yield self.conclude(claim, held, method, lack)
 
     def foresee(self, problem: Problem) -> Iterator[Need]:
-        """Yield nothing: it takes only what the recalls take."""
-        yield from ()
+        """Yield how many rows a value takes if it is required, with the table's share of positive ones."""
+        if self.find_asked(problem) is None:
+            return
+        label, delta = problem.task.classes[problem.positive], share_recalls(problem)[0]
+        share = float(np.mean(problem.all_rows.y == problem.positive))
+
+        def prove(n: int) -> float:
+            positives = int(share * n)
+            return self.find_risk(clopper_pearson([0, 0], [positives, n - positives], delta / 2).tolist())
+
+        yield self.need(problem, prove, delta, of=f" ({format_percent(share)} of class {label!r})")
 
     def doubt(self, claim: Claim) -> str:
         """Return a sentence if a constant reaches what is proven."""
@@ -216,11 +230,6 @@ class PredictiveValue(Predictive):
             right, wrong = (1 - q) * specificity, q * (1 - sensitivity)
         value: Shares = right / (right + wrong + (right == 0))  # 0 where nothing is right
         return value
-
-    def find_risk(self, shares: Sequence[float]) -> float:
-        """Return 1 minus its value, given the shares of wrong rows of the positive class and of the other."""
-        missed, flagged = shares
-        return 1 - self.compute(1 - missed, 1 - flagged)
 
     def claim(self, held: HeldOutPredictions, rule: Rule) -> Iterator[Claim]:
         """Yield the claim; from the tests of cut-offs where the study requires it."""
@@ -284,19 +293,6 @@ class PredictiveValue(Predictive):
             return FixedSequence(tuple(counts), self.find_risk, self.scale(least), delta)
 
         return held.make_once((str(self), rule), make)
-
-    def foresee(self, problem: Problem) -> Iterator[Need]:
-        """Yield how many rows a required value takes, with the table's share of positive ones."""
-        if self.find_asked(problem) is None:
-            return
-        label, delta = problem.task.classes[problem.positive], share_recalls(problem)[0]
-        share = float(np.mean(problem.all_rows.y == problem.positive))
-
-        def prove(n: int) -> float:
-            positives = int(share * n)
-            return self.find_risk(clopper_pearson([0, 0], [positives, n - positives], delta / 2).tolist())
-
-        yield self.need(problem, prove, delta, of=f" ({format_percent(share)} of class {label!r})")
 
 
 @register_quantity

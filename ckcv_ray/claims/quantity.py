@@ -95,13 +95,7 @@ class HeldOutPredictions:
     models: Models
     copies: int = 0
     part_of_wins: ClassVar[float] = 1.0
-    _made: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
-
-    def without(self, copies: int) -> "HeldOutPredictions":
-        """Return the same predictions, made once for both, with this many copies."""
-        others = replace(self, copies=copies)
-        others._made.update(self._made)
-        return others
+    _made: dict[Hashable, Any] = field(default_factory=dict, repr=False, compare=False)  # whatever the copies
 
     def make_once(self, key: Hashable, make: Callable[[], Made]) -> Made:
         """Return what ``make`` returns, which is called only at the first request for this key."""
@@ -456,6 +450,7 @@ class Quantity(Declared):
         is_binomial: whether its errors are binomial, given its rows, where rows are independent.
         of_flagged: whether it is counted on the rows that are classified as positive.
         largest: the bound that says nothing.
+        lack: why nothing is proven where nothing is counted, as the end of a sentence; by default what was.
         caution: a sentence beside whatever is proven of it; "" for none.
         usual: bounds for which a plan says how many rows they take, where the study asks for none.
         width_of: the share of new rows for which it says how far off they are; None if it does not.
@@ -475,6 +470,7 @@ class Quantity(Declared):
     is_binomial: ClassVar[bool] = False
     of_flagged: ClassVar[bool] = False
     largest: ClassVar[float] = 1.0
+    lack: ClassVar[str] = ""
     caution: ClassVar[str] = ""
     usual: ClassVar[Sequence[float]] = ()
     width_of: float | None = None
@@ -544,7 +540,7 @@ class Quantity(Declared):
         (bound, name), (losses, errors, rows, measured, _) = self.bound(held, counts), counts
         claim = Claim(self, rule.name, bound, held.delta, "", errors=errors, rows=rows, measured=measured)
         seen = self.word(self.seen, claim, task, rows=len(held.rows.y), units=len(losses), bound=name)
-        yield self.conclude(claim, held, f"holdout: {seen}")
+        yield self.conclude(claim, held, f"holdout: {seen}", "" if len(losses) else self.lack)
 
     def conclude(self, claim: Claim, held: HeldOutPredictions, method: str, lack: str = "") -> Claim:
         """Return a claim with its sentence: what is proven, or why nothing is.

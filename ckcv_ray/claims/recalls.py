@@ -186,6 +186,7 @@ class Auc(Quantity):
         "{bound}"
     )
     measured_as = "{rate} ({part:,} of {rows:,} pairs in order)"
+    lack = "there are no held-out rows of one of the classes."
 
     def count(self, held: HeldOutPredictions, rule: Rule) -> Counts:
         """Return which disjoint pairs of a row of each class are not in order, in the order drawn."""
@@ -193,11 +194,6 @@ class Auc(Quantity):
         low, high = draw_pairs(held.rows.y, held.problem.draws)
         wrong = ~(score[high] > score[low])
         return Counts(wrong.astype(float), int(np.sum(wrong)), len(wrong))
-
-    def conclude(self, claim: Claim, held: HeldOutPredictions, method: str, lack: str = "") -> Claim:
-        """Return a claim with its sentence; see ``Quantity``."""
-        none = "" if claim.rows else "there are no held-out rows of one of the classes."
-        return super().conclude(claim, held, method, lack or none)
 
     def doubt(self, claim: Claim) -> str:
         """Return a sentence if a guess, whose AUC is one half, reaches what is proven."""

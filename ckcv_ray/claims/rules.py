@@ -124,14 +124,12 @@ class Rule:
         """Return a phrase that names what classifies a row."""
         if self.cut_off is not None:
             return f"{replace(self, cut_off=None).classifier()} with cut-off {self.cut_off.value:.6g}"
-        match self.name:
-            case "random":
-                return "a member of F* drawn independently for each row"
-            case "vote":
-                return "the majority vote of F*"
-            case name if name in ONE_MODEL:
-                return ONE_MODEL[name]
-        return f"the member of F* fitted on split {find_member(self.name)}"
+        of_all = {
+            "random": "a member of F* drawn independently for each row",
+            "vote": "the majority vote of F*",
+        }
+        named = ONE_MODEL | of_all
+        return named.get(self.name, f"the member of F* fitted on split {find_member(self.name)}")
 
 
 # the values of ``by``, and what they stand for; for the member of one split, see ``parse_rule``

@@ -14,13 +14,7 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 from ckcv_ray import Certified, InputError, Study, Task
-from ckcv_ray.claims.predictive import (
-    AnsweredError,
-    FixedSequence,
-    Npv,
-    Ppv,
-    Tally,
-)
+from ckcv_ray.claims.predictive import AnsweredError, FixedSequence, Npv, Ppv, Tally
 from ckcv_ray.claims.quantity import HeldOutPredictions, read_quantity
 from ckcv_ray.claims.rules import CutOff, orient_scores
 from ckcv_ray.cli.report import write_model
