@@ -177,14 +177,12 @@ def format_row(*values: str | float | None) -> tuple[str, ...]:
 class CKCVError(Exception):
     """Base class of every error that this package raises deliberately."""
 
-    _one_line = True  # a message quotes names and values of any origin
-
-    def __init__(self, message: str) -> None:
-        super().__init__(plain(message) if self._one_line else message)
-
 
 class InputError(CKCVError, ValueError):
     """Invalid input that the user can correct; the message says how."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(plain(message))  # it quotes names and values of any origin
 
 
 class AbsentError(InputError):
@@ -194,21 +192,23 @@ class AbsentError(InputError):
 class StoreError(CKCVError):
     """A run folder that is damaged, in use, or belongs to something else."""
 
+    def __init__(self, message: str) -> None:
+        super().__init__(plain(message))
+
 
 class LackingError(StoreError):
     """A run folder that names a part of a study or a package that is missing here, or may not be imported."""
 
 
 class RunError(CKCVError):
-    """A run that could not finish; completed work is kept."""
-
-    _one_line = False  # a message may hold a traceback
+    """A run that could not finish; completed work is kept. Its message may hold a traceback."""
 
 
 class UnreachableError(RunError):
     """An object store that does not answer, or refuses: what it holds is unknown, not damaged."""
 
-    _one_line = True
+    def __init__(self, message: str) -> None:
+        super().__init__(plain(message))
 
 
 @contextmanager
