@@ -35,10 +35,10 @@ from ckcv_ray.runs.result import Certified, Marks, Result, compute_probabilities
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.storage.pages import check_page, write_page
 from ckcv_ray.tables.columns import (
+    Cells,
     NewRows,
     check_column,
     declare_cells,
-    find_withheld,
     is_text,
     name_numbered,
     some,
@@ -207,7 +207,7 @@ def _read_table(
         check_column(keep, columns.column_names, " to keep")
         if keep in WRITTEN or keep.startswith(PROBABILITY):
             raise InputError(f"keep={quote(keep)} {WRITTEN_ANYWAY}")
-        if held := find_withheld(columns, keep):
+        if held := Cells(columns, keep).held:
             raise InputError(f"column {keep!r} holds {held}, which cannot be kept: leave out --keep")
     rows = task.read(columns)
     if strict or rows.bad.all():

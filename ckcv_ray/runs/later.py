@@ -908,7 +908,7 @@ def _read_live_rows(
 
 
 def _read_names(table: pa.Table, column: str) -> list[str]:
-    values, codes = list_distinct(Cells.of(table, column).values)
+    values, codes = list_distinct(Cells(table, column).values)
     texts = ["" if value is None or value != value else str(value).strip() for value in values]
     if (bad := np.array([not text for text in texts])[codes]).any():
         row = int(np.argmax(bad)) + 1

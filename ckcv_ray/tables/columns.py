@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain
 from math import inf, nan
 from typing import Any, NamedTuple
@@ -153,12 +153,6 @@ def check_text(name: str, *columns: pa.ChunkedArray) -> None:
     check_bytes(name, size)
 
 
-def find_withheld(columns: pa.Table, name: str) -> str:
-    """Return what a column held whose cells were not read; "" if they were."""
-    held: bytes = (columns.schema.field(name).metadata or {}).get(HELD, b"")
-    return held.decode()
-
-
 def unify_zeros(rows: Rows) -> Rows:
     """Return rows with the same bytes for all zeros, and for all gaps."""
     numbers = rows + 0.0  # -0.0 and 0.0 are one number
@@ -182,7 +176,7 @@ class Column:
         name: its name.
         kind: what it holds.
         levels: the text of each level of a category, sorted; empty for other kinds.
-        form: how text is read: see ``choose_number_parser`` and ``choose_date_parser``; "" for columns that
+        form: how text is read: see ``parse_number`` and ``parse_date``; "" for columns that
             were not text.
         lenient: whether what is not a number is a gap, as ``--numeric`` asks.
         zoned: whether dates are moments that state their offset from UTC; a day alone does not.
@@ -261,7 +255,7 @@ COMMA = re.compile(rf"{EITHER_SIGN}\d*,\d+$")
 HEX, HEX_END = re.compile(r"0[xX][0-9a-fA-F]{1,16}$"), 2**63  # such as 0x1F, of up to 63 bits
 POINTS = re.compile(rf"{EITHER_SIGN}[1-9]\d{{0,2}}(\.\d{{3}})+(,\d+)?$")  # points between thousands
 THOUSANDS = re.compile(rf"{EITHER_SIGN}[1-9]\d{{0,2}}(,\d{{3}})+(\.\d*)?$")
-NUMBER_FORMS = {  # numbers in each form of ``choose_number_parser``
+NUMBER_FORMS = {  # numbers in each form of ``parse_number``
     "point": POINT,
     "comma": re.compile(rf"(?!{POINTS.pattern})({POINT.pattern}|{COMMA.pattern})"),
     "points": re.compile(rf"{POINTS.pattern}|(?!.*\.){POINT.pattern}|{COMMA.pattern}"),
@@ -274,8 +268,7 @@ FOREIGN = {  # what may be numbers or times, and how to write these instead
         "write the offset of a named time zone, such as +01:00 for CET"
     ),
 }
-E_CODE = r"^\s*\d+[eE]\d+\s*$"  # such as 12E03
-ALL_DIGITS = r"^\s*\d+([eE]\d+)?\s*$"
+ALL_DIGITS = r"^\s*\d+([eE]\d+)?\s*$"  # such as 12E03
 DIGIT_SPACES = " \u00a0\u2009\u202f"  # plain, no-break, thin and narrow
 APOSTROPHES = "'\u2019"
 SIGNS = r"%\u2030$\u00a2-\u00a5\u058f\u060b\u09f2\u09f3\u0e3f\u17db\u20a0-\u20c0"  # %, per mille, currencies
@@ -344,14 +337,14 @@ def canonical_text(text: str) -> str:
     if text.lower() in TRUTH:
         return text.lower()
     if POINT.match(text) or (COMMA.match(text) and not THOUSANDS.match(text)):
-        number = _to_float(text.replace(",", "."))
+        number = float(text.replace(",", ".").replace(MINUS, "-"))
         digits = text.lstrip(f"+{MINUS}-0")
         if LAST_EXACT <= abs(number) < inf and digits.isdecimal():
             return f"number {int(digits) if number > 0 else -int(digits)}"
         return f"number {number + 0.0!r}"
     if HEX.match(text) and (whole := int(text, 16)) < HEX_END:
         return f"number {whole if whole >= LAST_EXACT else float(whole)!r}"
-    if (moment := _iso(text)) is not None:
+    if (moment := parse_date(text)) is not None:
         return f"date {moment!r}"
     if parts := TIME.match(text):
         return "time {:02d}:{}:{}".format(int(parts[1]), parts[2], parts[3] or "00")
@@ -392,15 +385,23 @@ def find_number_form(
     Raises:
         ColumnError: a comma or a point may mark thousands or decimals.
     """
-    amounts = list[Amount]()
+    units, numbers = list[str](), list[str]()
     for text in texts:  # most columns hold no numbers, as their first text shows
-        amount = read_amount(text)
-        if amount.number == text and not PLAIN.match(text):
+        unit, number = _read_amount(text)
+        if number == text and not PLAIN.match(text):
             break
-        amounts.append(amount)
-    written = [amount.number for amount in amounts] != [*texts]
-    if len(amounts) == len(texts) and written and len({not amount.unit for amount in amounts}) == 1:
-        return _form_of_amounts(texts, amounts, decimal, thousands), []
+        units.append(unit)
+        numbers.append(number)
+    if len(units) == len(texts) and numbers != [*texts] and len(set(map(bool, units))) == 1:
+        form, bad = find_number_form(numbers, decimal, thousands)
+        wrong, fine, odd = set(bad), list[str](), list[str]()
+        for text, unit, number in zip(texts, units, numbers, strict=True):
+            (odd if unit != units[0] or number in wrong else fine).append(text)
+        if odd:
+            shown = " and ".join(map(repr, (fine[:1] + odd)[:2]))
+            what = f"has amounts in several units or forms, such as {shown}"
+            raise ColumnError(what, "write all in one", CATEGORY)
+        return f"{units[0]}{AMOUNTS}{form}", []
     found = {form: [text for text in texts if not regex.match(text)] for form, regex in NUMBER_FORMS.items()}
     if thousands and any(thousands in text for text in texts):
         form = "points" if thousands == "." else "thousands"
@@ -409,8 +410,7 @@ def find_number_form(
     doubtful = form == "comma" and len(found["comma"]) == len(found["thousands"])
     if doubtful and decimal == ".":
         form, doubtful = "thousands", False
-    parse = choose_number_parser(form)
-    bad = [text for text in found[form] if text.lower() in TRUTH or parse(text) is None]
+    bad = [text for text in found[form] if text.lower() in TRUTH or parse_number(text, form) is None]
     if not thousands:
         points = [text for text in texts if POINTS.match(text)]
         if form == "points":
@@ -428,75 +428,40 @@ def find_number_form(
     return ("" if len(bad) == len(texts) else form), bad
 
 
-class Amount(NamedTuple):
-    """A number with a unit, or with spaces or apostrophes between its thousands."""
+def _read_amount(text: str) -> tuple[str, str]:
+    """Return the unit and the number of an amount such as $7,000, 16.29%, 1 250,00 or (3,400), a negative.
 
-    unit: str  # such as "%" or "EUR"; "" for none
-    number: str  # what is left, without these spaces and apostrophes
-
-
-def read_amount(text: str) -> Amount:
-    """Return the parts of an amount such as $7,000, 1 250,00 EUR, 16.29% or (3,400), which is negative.
-
-    All other text, including plain numbers, has no unit, and is left as it is.
+    The number has no spaces or apostrophes. Other text, as plain numbers, has no unit, and stays as it is.
     """
-    other = Amount("", text)
     negative = text.startswith("(") and text.endswith(")")
     found = AMOUNT.match(text[1:-1].strip() if negative else text)
     if found is None or (found["before"] and found["after"]) or (found["sign"] and found["inner"]):
-        return other
+        return "", text
     digits, sign = found["digits"], found["sign"] or found["inner"]
-    separated = bool(SEPARATED_DIGITS.match(digits))
-    if not (separated or PLAIN.match(digits)) or (negative and sign):
-        return other
-    unit = found["before"] or found["after"] or ""
-    if not (unit or separated or negative):
-        return other
-    number = re.sub(f"[{DIGIT_SPACES}{APOSTROPHES}]", "", digits)
-    return Amount(unit, f"{'-' if negative else sign}{number}")
-
-
-def _form_of_amounts(
-    texts: Sequence[str], amounts: Sequence[Amount], decimal: str | None, thousands: str
-) -> str:
-    """Return the form of texts that are amounts: their unit, and the form of their numbers."""
-    form, bad = find_number_form([amount.number for amount in amounts], decimal, thousands)
-    unit, wrong, fine, odd = amounts[0].unit, set(bad), list[str](), list[str]()
-    for text, amount in zip(texts, amounts, strict=True):
-        (odd if amount.unit != unit or amount.number in wrong else fine).append(text)
-    if odd:
-        shown = " and ".join(map(repr, (fine[:1] + odd)[:2]))
-        raise ColumnError(
-            f"has amounts in several units or forms, such as {shown}", "write all in one", CATEGORY
-        )
-    return f"{unit}{AMOUNTS}{form}"
+    unit, separated = found["before"] or found["after"] or "", SEPARATED_DIGITS.match(digits)
+    if not (separated or PLAIN.match(digits)) or (negative and sign) or not (unit or separated or negative):
+        return "", text
+    return unit, f"{'-' if negative else sign}{re.sub(f'[{DIGIT_SPACES}{APOSTROPHES}]', '', digits)}"
 
 
 def find_decimal_mark(form: str) -> str:
-    """Return the decimal mark of numbers in a form of ``choose_number_parser``."""
+    """Return the decimal mark of numbers in a form of ``parse_number``."""
     return "," if form.rpartition(AMOUNTS)[2] in ("comma", "points") else "."
-
-
-def has_short_decimals(texts: Iterable[str], form: str) -> bool:
-    """Return whether all of some numbers in a form have one or two decimals, or only thousands separators."""
-    mark = find_decimal_mark(form)
-    whole = form.rpartition(AMOUNTS)[2] in ("thousands", "points")
-    decimals = (read_amount(text).number.rpartition(mark) for text in texts)
-    return all(last.isdigit() and len(last) in (1, 2) if found else whole for _, found, last in decimals)
 
 
 def is_doubtful(text: str, form: str) -> bool:
     """Return whether text is a number in a form, but its decimal mark may mark thousands, as in 1.250."""
     pattern = POINTS if find_decimal_mark(form) == "." else THOUSANDS
-    number = read_amount(text).number
+    _, number = _read_amount(text)
     may_be = len(re.findall("[.,]", number)) == 1 and pattern.match(number)
-    return bool(may_be) and choose_number_parser(form)(text) is not None
+    return bool(may_be) and parse_number(text, form) is not None
 
 
-def choose_number_parser(form: str) -> Parser:
-    """Return the function that reads text as numbers.
+def parse_number(text: str, form: str = "") -> float | None:
+    """Return text as a number; None if it is not one.
 
     Args:
+        text: the text, without spaces around it.
         form: "point" for a decimal point, "comma" for a decimal comma, "points" for one with points between
             thousands, "thousands" for a decimal point with commas between thousands; "" for what a text
             table takes as a number by itself; for amounts, their unit and "|" come first, such as
@@ -504,34 +469,24 @@ def choose_number_parser(form: str) -> Parser:
             numbers in "" and "comma".
     """
     unit, amounts, inner = form.rpartition(AMOUNTS)
-
-    def parse(text: str) -> float | None:
-        if amounts:
-            amount = read_amount(text)
-            if amount.unit != unit and (amount.unit or unit in PERCENT_SIGNS):
-                return None  # in another unit; a number without % may be a share of 1 or of 100
-            text = amount.number
-        if inner in ("", "comma") and text.lower() in TRUTH:
-            return TRUTH[text.lower()]
-        if inner in ("", "comma") and HEX.match(text):
-            return whole if (whole := int(text, 16)) < HEX_END else None
-        if inner in ("comma", "points") and "." in text and bool(POINTS.match(text)) is (inner == "comma"):
-            return None
-        if inner == "thousands" and THOUSANDS.match(text):
-            text = text.replace(",", "")
-        elif inner == "points" or (inner == "comma" and "." not in text):
-            text = text.replace(".", "").replace(",", ".")
-        try:
-            return None if "_" in text else _to_float(text)
-        except ValueError:
-            return None
-
-    return parse
-
-
-def _to_float(text: str) -> float:
-    """Return a number written with a point, and perhaps with another minus sign."""
-    return float(text.replace(MINUS, "-"))
+    if amounts:
+        own, text = _read_amount(text)
+        if own != unit and (own or unit in PERCENT_SIGNS):
+            return None  # in another unit; a number without % may be a share of 1 or of 100
+    if inner in ("", "comma") and text.lower() in TRUTH:
+        return TRUTH[text.lower()]
+    if inner in ("", "comma") and HEX.match(text):
+        return whole if (whole := int(text, 16)) < HEX_END else None
+    if inner in ("comma", "points") and "." in text and bool(POINTS.match(text)) is (inner == "comma"):
+        return None
+    if inner == "thousands" and THOUSANDS.match(text):
+        text = text.replace(",", "")
+    elif inner == "points" or (inner == "comma" and "." not in text):
+        text = text.replace(".", "").replace(",", ".")
+    try:
+        return None if "_" in text else float(text.replace(MINUS, "-"))
+    except ValueError:
+        return None
 
 
 def _find_date_form(texts: Sequence[str]) -> tuple[str, list[str]]:
@@ -543,51 +498,36 @@ def _find_date_form(texts: Sequence[str]) -> tuple[str, list[str]]:
     best, fewest = "", list(texts)
     equal: list[str] = []
     for form in (day + time for day in DAY_FORMATS for time in TIME_FORMS):
-        parse = choose_date_parser(form)
-        if parse(texts[0]) is None and parse(texts[-1]) is None:
+        if parse_date(texts[0], form) is None and parse_date(texts[-1], form) is None:
             continue
-        bad = [text for text in texts if parse(text) is None]
+        bad = [text for text in texts if parse_date(text, form) is None]
         if len(bad) < len(fewest):
             best, fewest, equal = form, bad, []
         elif len(bad) == len(fewest) < len(texts):
             equal.append(form)
     if equal:
-        first, second = choose_date_parser(best), choose_date_parser(equal[0])
-        example = next((text for text in texts if first(text) != second(text)), texts[0])
-        raise ColumnError(
-            f"has dates such as {example!r}, whose month may come first or second",
-            "write them as 2026-11-23",
-            CATEGORY,
-        )
-    if fewest and len(bad := [text for text in texts if _iso(text) is None]) < len(fewest):
+        two = (text for text in texts if parse_date(text, best) != parse_date(text, equal[0]))
+        what = f"has dates such as {next(two, texts[0])!r}, whose month may come first or second"
+        raise ColumnError(what, "write them as 2026-11-23", CATEGORY)
+    if fewest and len(bad := [text for text in texts if parse_date(text) is None]) < len(fewest):
         return ISO, bad
     return best, fewest
 
 
-def choose_date_parser(form: str) -> Parser:
-    """Return the function that reads text as milliseconds since 1970 in UTC, or None if it is not a date.
+def parse_date(text: str, form: str = ISO) -> float | None:
+    """Return text as milliseconds since 1970 in UTC; None if it is not a date.
 
     Args:
+        text: the text, without spaces around it.
         form: a format of ``strptime``; "iso", or "", for dates such as 2026-11-23T12:30:00+01:00.
     """
-
-    def parse(text: str) -> float | None:
-        if form == NUMBER_DATES and POINT.match(text) and _to_float(text).is_integer():  # such as 20261123.0
-            text = str(int(_to_float(text)))
-        try:
-            moment = datetime.strptime(text, form).replace(tzinfo=UTC)
-        except ValueError:
-            return None
-        return (moment - EPOCH).total_seconds() * 1000
-
-    return _iso if form in (ISO, "") else parse
-
-
-def _iso(text: str) -> float | None:
-    if not ISO_DATE.match(text):
+    is_iso = form in (ISO, "")
+    if is_iso and not ISO_DATE.match(text):
         return None
+    if form == NUMBER_DATES and POINT.match(text) and (day := float(text.replace(MINUS, "-"))).is_integer():
+        text = str(int(day))  # such as 20261123.0
     try:
-        moment = datetime.fromisoformat(text)
+        moment = datetime.fromisoformat(text) if is_iso else datetime.strptime(text, form)
     except ValueError:
         return None
     since = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - EPOCH
@@ -599,13 +539,7 @@ KEPT, MARK = b"kept", b"thousands"  # metadata of a table: what was said of its 
 EMPTY_WORDS = csv.ConvertOptions().null_values  # words that Arrow takes for empty cells of a text table
 FIRST_ROWS = 100
 FIRST_DAY = -62_135_596_800_000  # in milliseconds since 1970: January 1 of the year 1
-
-
-class Read(NamedTuple):
-    """A column as numbers."""
-
-    values: Values  # (rows,), nan for gaps; an unseen category has its own level, the last
-    bad: NDArray[np.bool_]  # which rows hold a value of another kind, (rows,)
+Read = tuple[Values, NDArray[np.bool_]]  # numbers, nan for gaps, and which rows are of another kind, (rows,)
 
 
 class Cells:
@@ -618,37 +552,26 @@ class Cells:
         values: as they were read; null where a cell of a text table is empty for Arrow.
         stored: type of the values.
         declared: whether it was a dictionary, which means that its values are categories.
+        held: what it held if its cells were not read; "" if they were.
         written: whether it is text of a text table.
-        decimal: the decimal mark of its table; None or "" if unknown.
+        decimal: the decimal mark of its table; "" if unknown.
         thousands: the thousands separator, if given.
         gaps: words that mean that a cell is empty, in lower case.
     """
 
-    def __init__(
-        self,
-        values: pa.ChunkedArray,
-        decimal: str | None = None,
-        thousands: str = "",
-        kept: Collection[str] = (),
-        declared: bool = False,
-    ) -> None:
-        self.values, self.stored, self.declared = values, values.type, declared
-        self.written = decimal is not None and is_text(self.stored)
-        self.decimal, self.thousands = decimal, thousands
-        self.gaps = GAPS.difference(kept) if is_text(self.stored) else GAPS
+    def __init__(self, columns: pa.Table, name: str) -> None:
+        said, marks = columns.schema.metadata or {}, columns.field(name).metadata or {}
+        self.declared, self.held = DECLARED in marks, marks.get(HELD, b"").decode()
+        self.values, self.stored = columns.column(name), columns.field(name).type
+        self.written = DECIMAL in said and is_text(self.stored)
+        self.decimal = {b",": ",", b".": "."}.get(said.get(DECIMAL, b""), "")
+        self.thousands = said.get(MARK, b"").decode()
+        kept = set(said.get(KEPT, b"").decode().split(",")) - {""} if is_text(self.stored) else ()
+        self.gaps = GAPS.difference(kept)
         if self.written:  # so that numbers are read all at once
             empty = pa.array([word for word in EMPTY_WORDS if word.lower() in self.gaps], self.stored)
             if pc.any(found := pc.is_in(self.values, empty)).as_py():
                 self.values = pc.if_else(found, pa.scalar(None, self.stored), self.values)
-
-    @classmethod
-    def of(cls, columns: pa.Table, name: str) -> "Cells":
-        """Return the cells of a column of a table, by its name."""
-        said = columns.schema.metadata or {}
-        decimal = {b",": ",", b".": "."}.get(said[DECIMAL], "") if DECIMAL in said else None
-        kept = set(said.get(KEPT, b"").decode().split(",")) - {""}
-        declared = DECLARED in (columns.field(name).metadata or {})
-        return cls(columns.column(name), decimal, said.get(MARK, b"").decode(), kept, declared)
 
     def infer(self) -> pa.ChunkedArray:
         """Return the values; in a text table, as what its cells are together, such as whole numbers."""
@@ -725,7 +648,7 @@ class Cells:
         typed = read.column(0).combine_chunks()
         floating = pa.types.is_floating(typed.type)
         large = floating and pc.any(pc.greater_equal(pc.abs(typed), LAST_EXACT)).as_py()
-        return texts if _are_codes(texts) or (large and _all_match(texts, ALL_DIGITS)) else typed
+        return texts if _are_digits(texts, with_e=not large) else typed
 
     @cached_property
     def texts(self) -> tuple[list[str | None], NDArray[np.intp]]:
@@ -770,7 +693,7 @@ class Cells:
         """
         texts = self.known
         if self.written and not is_text(self.kind):
-            values = tuple(sorted(set(Cells(pa.chunked_array([self.typed])).known)))
+            values = tuple(sorted(set(Cells(pa.table({"": self.typed}), "").known)))
             number = _make_numbering(values)
             if all(number(text) < len(values) for text in texts):
                 return values
@@ -806,7 +729,7 @@ def read_numbers(cells: Cells, name: str, role: str, otherwise: str) -> Values:
         if form and bad:
             raise InputError(f"{called} has something that is not a number{cells.show(bad)}: fix it")
         if form:
-            column = pa.chunked_array([_of_distinct(cells, choose_number_parser(form)).values])
+            column = pa.chunked_array([_of_distinct(cells, partial(parse_number, form=form))[0]])
     if not is_number_type(column.type):
         example = next((value for value in column.to_pylist() if value is not None), None)
         raise InputError(f"{called} has type {column.type}, such as {str(example)[:60]!r}{otherwise}")
@@ -817,44 +740,64 @@ def read_numbers(cells: Cells, name: str, role: str, otherwise: str) -> Values:
 
 
 def _read_cells(cells: Cells, column: Column) -> Read:
-    """Return the cells of a column as numbers.
+    """Return the cells of a column as numbers: a category that was never seen has its own level, the last.
 
     Raises:
         ColumnError: all of them are of another kind.
     """
-    if pa.types.is_null(cells.stored):
-        return _all_known(np.full(len(cells.values), nan))
-    if not is_value(cells.stored):
-        raise ColumnError(f"holds {cells.stored}, which cannot be read")
+    values, stored, none = cells.values, cells.stored, np.zeros(len(cells.values), np.bool_)
+    if cells.held or not is_value(stored):
+        raise ColumnError(f"holds {cells.held or stored}, which cannot be read")
+    if pa.types.is_null(stored):
+        return np.full(len(values), nan), none
     if column.kind is ColumnKind.CATEGORY:
         return _of_distinct(cells, _make_numbering(column.levels))
+    written = is_text(stored)
     if column.kind is ColumnKind.DATE:
-        written = is_text(cells.stored)
         if cells.are_dates and not (written and column.form not in ("", ISO)):
             moments = read_moments(cells.infer())
-            return Read(moments, written & (moments < FIRST_DAY))  # Arrow reads the year 0 too
+            return moments, written & (moments < FIRST_DAY)  # Arrow reads the year 0 too
         if written or (cells.are_numbers and column.form):
-            return _of_distinct(cells, choose_date_parser(column.form))
-        raise ColumnError(f"holds {cells.stored}, not dates")
-    if is_text(cells.stored):
-        return _numbers_in_text(cells, column)
+            return _of_distinct(cells, partial(parse_date, form=column.form))
+        raise ColumnError(f"holds {stored}, not dates")
+    form = column.form or ("comma" if cells.decimal == "," else "")
+    mark, unit = find_decimal_mark(form), form.rpartition(AMOUNTS)[0]
+    if written and form in ("", "point", "comma"):  # all at once if possible
+        three = f"^[^{mark}]*[{mark}].{{3}}$"  # which may be a group of thousands
+        trimmed = pc.utf8_trim_whitespace(values) if column.short_decimals else values
+        if not (column.short_decimals and pc.any(pc.match_substring_regex(trimmed, three)).as_py()):
+            numbers = cells.floats if (cells.decimal == ",") == (form == "comma") else None
+            if numbers is None:
+                numbers = cast_numbers(values, form == "comma", cells.gaps)
+            if numbers is not None:
+                return numbers, none
+    if written:
+
+        def parse(text: str) -> float | None:
+            """Take the mark of 1.250 for thousands if the user said so; otherwise it is not a number."""
+            if column.short_decimals and cells.thousands in ("", mark) and is_doubtful(text, form):
+                return parse_number(text.replace(mark, ""), form) if cells.thousands else None
+            number = parse_number(text, form)
+            return nan if number is None and column.lenient else number
+
+        return _of_distinct(cells, parse)
     if not cells.are_numbers:
-        raise ColumnError(f"holds {cells.stored}, not numbers")
-    unit = column.form.rpartition(AMOUNTS)[0]
-    if unit in PERCENT_SIGNS and cells.values.null_count < len(cells.values):
+        raise ColumnError(f"holds {stored}, not numbers")
+    if unit in PERCENT_SIGNS and values.null_count < len(values):
         raise ColumnError(
-            f"holds {cells.stored}, which may be of 1 or of 100, and the cells learned from have a {unit}",
+            f"holds {stored}, which may be of 1 or of 100, and the cells learned from have a {unit}",
             f"write it as text, such as '12.5{unit}'",
         )
-    values = cells.values.cast(pa.int8()) if pa.types.is_boolean(cells.stored) else cells.values
-    if pa.types.is_decimal(cells.stored):
+    if pa.types.is_boolean(stored):
+        values = values.cast(pa.int8())
+    elif pa.types.is_decimal(stored):
         values = values.cast(pa.string()).cast(pa.float64())
-    return _all_known(values.to_numpy())
+    return np.asarray(values.to_numpy(), np.float64), none
 
 
 def check_alike(columns: pa.Table, name: str) -> None:
     """Raise InputError if two names in a column of a text table would become one."""
-    cells = Cells.of(columns, name)
+    cells = Cells(columns, name)
     typed = cells.typed if cells.written else pa.nulls(0)
     if not len(typed) or (is_text(typed.type) and cells.floats is None):
         return
@@ -878,22 +821,19 @@ def declare_cells(columns: pa.Table, **said: str) -> pa.Table:
     return columns.replace_schema_metadata((columns.schema.metadata or {}) | declared)
 
 
-def _are_codes(texts: pa.Array) -> bool:
-    """Return whether texts may be codes such as 12E03: all are digits, some with an E among them."""
-    if not pc.any(pc.match_substring(texts, "e", ignore_case=True)).as_py():  # faster than the next check
-        return False
-    digits = _all_match(texts[:FIRST_ROWS], ALL_DIGITS) and _all_match(texts, ALL_DIGITS)
-    return digits and bool(pc.any(pc.match_substring_regex(texts, E_CODE)).as_py())
-
-
-def _all_match(texts: pa.Array, pattern: str) -> bool:
-    return bool(pc.all(pc.match_substring_regex(texts, pattern)).as_py())
+def _are_digits(texts: pa.Array, with_e: bool = True) -> bool:
+    """Return whether texts may be codes: all are digits, if ``with_e`` some with an E among them as 12E03."""
+    have_e = (
+        not with_e or pc.any(pc.match_substring(texts, "e", ignore_case=True)).as_py()
+    )  # the faster check
+    parts = (texts[:FIRST_ROWS], texts) if have_e else ()
+    return bool(have_e) and all(pc.all(pc.match_substring_regex(part, ALL_DIGITS)).as_py() for part in parts)
 
 
 def cast_numbers(texts: pa.ChunkedArray, comma: bool, gaps: Collection[str] = ()) -> Values | None:
     """Return text as numbers, nan for nulls and words that are ``gaps``; None unless Arrow casts the rest.
 
-    That is what ``choose_number_parser`` reads in the forms "" and "point" (or "comma"), all at once: both
+    That is what ``parse_number`` reads in the forms "" and "point" (or "comma"), all at once: both
     round to the nearest float, and Arrow casts nothing that the parser refuses, except words for nan that are
     not gaps, such as nan(1). Nor is anything that Arrow casts a date or a truth value.
     """
@@ -948,44 +888,10 @@ def without_gaps(values: pa.ChunkedArray, gaps: Collection[str]) -> pa.ChunkedAr
     return pa.chunked_array(parts, values.type)
 
 
-def _all_known(values: NDArray[Any]) -> Read:
-    return Read(np.asarray(values, dtype=np.float64), np.zeros(len(values), np.bool_))
-
-
 def _make_numbering(levels: tuple[str, ...]) -> Callable[[str], float]:
     """Return a function from a level, perhaps written differently, to its number; one more if unknown."""
     exact, alike = {level: i for i, level in enumerate(levels)}, positions_by_value(levels)
     return lambda text: float(exact.get(text, alike.get(canonical_text(text), len(levels))))
-
-
-def _numbers_in_text(cells: Cells, column: Column) -> Read:
-    """Read text as numbers: all at once if possible, else each distinct text."""
-    form, thousands = column.form or ("comma" if cells.decimal == "," else ""), cells.thousands
-    mark, parse = find_decimal_mark(form), choose_number_parser(form)
-    if form in ("", "point", "comma") and not (
-        column.short_decimals  # three characters behind a decimal mark may be a group of thousands
-        and pc.any(_have_decimals(pc.utf8_trim_whitespace(cells.values), form, "3")).as_py()
-    ):
-        numbers = cells.floats if (cells.decimal == ",") == (form == "comma") else None
-        if numbers is None:
-            numbers = cast_numbers(cells.values, form == "comma", cells.gaps)
-        if numbers is not None:
-            return _all_known(numbers)
-
-    def parse_certain(text: str) -> float | None:
-        """Take the mark of 1.250 for thousands if the user said so; otherwise it is not a number."""
-        if column.short_decimals and thousands in ("", mark) and is_doubtful(text, form):
-            return parse(text.replace(mark, "")) if thousands else None
-        number = parse(text)
-        return nan if number is None and column.lenient else number
-
-    return _of_distinct(cells, parse_certain)
-
-
-def _have_decimals(texts: pa.ChunkedArray, form: str, counts: str) -> pa.ChunkedArray:
-    """Return which texts have as many decimals as ``counts``, such as "1,2" for one or two."""
-    mark = find_decimal_mark(form)
-    return pc.match_substring_regex(texts, f"^[^{mark}]*[{mark}].{{{counts}}}$")
 
 
 def read_moments(moments: pa.ChunkedArray) -> Values:
@@ -1001,7 +907,7 @@ def _of_distinct(cells: Cells, parse: Parser) -> Read:
     texts, codes = cells.texts
     parsed = [nan if text is None else parse(text) for text in texts]
     numbers, bad = np.array(parsed, np.float64), np.array([number is None for number in parsed], np.bool_)
-    return Read(numbers[codes], bad[codes])
+    return numbers[codes], bad[codes]
 
 
 MOSTLY = 0.5  # share of values from which they decide a column's kind, and others are mistakes
@@ -1050,11 +956,8 @@ class Schema:
         X = np.empty((columns.num_rows, len(names)))
         problems: dict[str, ColumnError] = {}
         for i, name in enumerate(names):
-            cells = Cells.of(columns, name)
             try:
-                if held := find_withheld(columns, name):
-                    raise ColumnError(f"holds {held}, which cannot be learned from")
-                column, X[:, i] = learn_column(cells, name, types.kind(name))
+                column, X[:, i] = learn_column(Cells(columns, name), name, types.kind(name))
                 learned.append(column)
             except ColumnError as problem:
                 problems[name] = problem
@@ -1088,10 +991,8 @@ class Schema:
         for i, column in enumerate(self):
             if column.name not in known:
                 continue
-            cells = Cells.of(columns, column.name)
+            cells = Cells(columns, column.name)
             try:
-                if held := find_withheld(columns, column.name):
-                    raise ColumnError(f"holds {held}, which cannot be read")
                 X[:, i], wrong = _read_cells(cells, column)
             except ColumnError as problem:
                 mends = ", or ".join(problem.mends) or "fix it"
@@ -1215,7 +1116,7 @@ def learn_column(cells: Cells, name: str, asked: ColumnKind | None) -> tuple[Col
     numbers, bad = _read_cells(cells, replace(column, short_decimals=False))  # none here has three
     if bad.any():  # Arrow reads numbers or dates that are not ours, such as nan(1) and 0000-01-01
         column = _infer_text(cells, name, asked)
-        numbers = _read_cells(cells, column).values
+        numbers = _read_cells(cells, column)[0]
     if np.isnan(numbers).all():
         raise ColumnError("is empty")
     most = int(np.nanargmax(np.abs(numbers)))
@@ -1249,13 +1150,14 @@ def _infer(cells: Cells, name: str, asked: ColumnKind | None) -> Column:
             raise ColumnError("holds numbers, not all dates such as 20261123", "leave it out of {date}")
         return Column(name, ColumnKind.DATE, form=form)
     if cells.are_numbers:
-        may_be_codes = asked is None and cells.written and any(map(_are_codes, cells.values.chunks))
-        if may_be_codes and _are_codes(pa.array(cells.known)):
+        may_be_codes = asked is None and cells.written and any(map(_are_digits, cells.values.chunks))
+        if may_be_codes and _are_digits(pa.array(cells.known)):
             return _infer_text(cells, name, asked)
         form = "comma" if cells.decimal == "," else ""
+        one_or_two = f"^[^{find_decimal_mark(form)}]*[{find_decimal_mark(form)}].{{1,2}}$"
         looked_at = (cells.values.slice(0, FIRST_ROWS), cells.values)  # most others are found at once
-        short = cells.written and not cells.thousands
-        short = short and all(pc.all(_have_decimals(values, form, "1,2")).as_py() for values in looked_at)
+        found = (pc.all(pc.match_substring_regex(values, one_or_two)).as_py() for values in looked_at)
+        short = cells.written and not cells.thousands and all(found)
         return Column(name, form=form, lenient=asked is ColumnKind.NUMBER, short_decimals=short)
     if cells.are_dates:
         if asked is ColumnKind.NUMBER:
@@ -1265,8 +1167,9 @@ def _infer(cells: Cells, name: str, asked: ColumnKind | None) -> Column:
         raise ColumnError(
             f"holds times of day ({cells.kind})", "write them as numbers, such as minutes", CATEGORY
         )
-    is_empty = pa.types.is_null(cells.kind)
-    raise ColumnError("is empty" if is_empty else f"holds {cells.kind}, which cannot be learned from")
+    if pa.types.is_null(cells.kind) and not cells.held:
+        raise ColumnError("is empty")
+    raise ColumnError(f"holds {cells.held or cells.kind}, which cannot be learned from")
 
 
 def _infer_text(cells: Cells, name: str, asked: ColumnKind | None) -> Column:
@@ -1281,11 +1184,14 @@ def _infer_text(cells: Cells, name: str, asked: ColumnKind | None) -> Column:
             foreign = [text for text in bad if re.match(form_of, text)]
             if foreign and wrong - cells.count(foreign) <= (1 - MOSTLY) * rows:
                 raise ColumnError(f"has what may be numbers or times{cells.show(foreign)}", cure, CATEGORY)
-        short = bool(numbers) and not cells.thousands and has_short_decimals(numbers, form)
+        whole = form.rpartition(AMOUNTS)[2] in ("thousands", "points")
+        parts = (_read_amount(text)[1].rpartition(find_decimal_mark(form)) for text in numbers)
+        few = all(last.isdigit() and len(last) in (1, 2) if mark else whole for _, mark, last in parts)
+        short = bool(numbers) and not cells.thousands and few
         if asked is ColumnKind.NUMBER and not numbers:
             raise ColumnError(f"holds no numbers{cells.show(bad)}", "leave it out of {numeric}")
-        if asked is None and not bad and _are_codes(pa.array(known)):
-            codes = [text for text in known if re.match(E_CODE, text)]
+        if asked is None and not bad and _are_digits(pa.array(known)):
+            codes = [text for text in known if "e" in text.lower()]
             what = f"has what may be numbers or codes{cells.show(codes)}"
             raise ColumnError(what, f"say {{numeric}} ({float(codes[0]):g})", CATEGORY)
         if not bad or asked is ColumnKind.NUMBER:

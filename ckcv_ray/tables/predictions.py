@@ -119,7 +119,7 @@ def read_predictions(
     against, others = _read_predicted(table, columns.against, target, empty_wrong)
     score = None
     if columns.score is not None:
-        cells = Cells.of(table, columns.score)
+        cells = Cells(table, columns.score)
         score = read_numbers(cells, columns.score, "the score", ": name a column of numbers")
     strange += [label for label in others if label not in strange]
     repeats = _count_repeats(table, groups, units, (columns.label, columns.prediction, columns.against))
@@ -182,7 +182,7 @@ def _read_predicted(
     if name is None:
         return None, []
     if not target.classes:
-        return read_numbers(Cells.of(table, name), name, "the prediction", ": name a column of numbers"), []
+        return read_numbers(Cells(table, name), name, "the prediction", ": name a column of numbers"), []
     empty = _find_empty(table, name, empty_wrong)
     numbers, strange = roles.match_labels(table[name], name, target.classes)
     if strange and all(map(PROBABILITY.fullmatch, map(str, strange))):

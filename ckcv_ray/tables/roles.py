@@ -285,7 +285,7 @@ class Target:
             ", and the learner predicts numbers: name a column of numbers, or choose a learner of classes "
             "such as forest"
         )
-        y = read_numbers(Cells.of(columns, name), name, "the target", otherwise)
+        y = read_numbers(Cells(columns, name), name, "the target", otherwise)
         if (most := np.abs(y).max(initial=0.0)) > LARGEST:
             raise InputError(f"the target {name!r} has {most:g}: magnitudes are at most {LARGEST:g}")
         return y + 0.0
@@ -492,7 +492,7 @@ def read_labels(columns: pa.Table, target: str, answer: str = "") -> pa.ChunkedA
     """
     if answer:
         check_choice("labels", answer, ANSWERS)
-    cells = Cells.of(columns, target)
+    cells = Cells(columns, target)
     if not is_text(cells.stored) or (answer == APART and not cells.written):
         return cells.values
     values, codes = list_distinct(cells.encoded)
@@ -516,7 +516,7 @@ def read_labels(columns: pa.Table, target: str, answer: str = "") -> pa.ChunkedA
     if several:
         called = {name: min(ways, key=lambda text: (-ways[text], text)) for name, ways in counts.items()}
         labels = pa.array([called.get(name) for name in classes], pa.string()).take(pa.array(codes))
-        cells = Cells.of(columns.set_column(columns.column_names.index(target), target, labels), target)
+        cells = Cells(columns.set_column(columns.column_names.index(target), target, labels), target)
     if cells.written and not is_text(cells.typed.type):
         values, _ = list_distinct(cells.encoded)
         pairs = zip(values, cells.typed.to_pylist(), strict=False)  # an empty cell is the last value
@@ -567,7 +567,7 @@ class Units:
             return Units(columns.num_rows, question)
         groups = np.zeros(columns.num_rows, np.intp)
         for name in names:
-            cells = Cells.of(columns, name)
+            cells = Cells(columns, name)
             column = cells.infer()
             if is_text(column.type):  # cells that differ only in surrounding spaces are one group
                 column = without_gaps(column, NO_NAMES & cells.gaps)
@@ -734,7 +734,7 @@ class SplitUnits(Groups):
         """
         if name is None:
             return UNSPLIT
-        cells = Cells.of(columns, name)
+        cells = Cells(columns, name)
         dates = not cells.are_numbers and any(map(LOOKS_LIKE_DATE.match, cells.known))
         try:
             column, x = learn_column(cells, name, ColumnKind.DATE if dates else asked)
@@ -824,7 +824,7 @@ class Weighting:
         """
         if name is None:
             return UNWEIGHTED
-        role, cells = "the column of weights", Cells.of(columns, name)
+        role, cells = "the column of weights", Cells(columns, name)
         weights = read_numbers(cells, name, role, ": name a column of numbers")
         if len(bad := np.flatnonzero(~((weights >= 1 / LARGEST) & (weights <= LARGEST)))):
             raise InputError(
@@ -939,18 +939,18 @@ def _count_names(columns: pa.Table, name: str) -> int:
     The most frequent value does not count, as it may stand for no group; see the head of the module.
     """
     if is_name_of_groups(name):
-        counts = np.bincount(number_values(_read_names(Cells.of(columns, name))))
+        counts = np.bincount(number_values(_read_names(Cells(columns, name))))
         enough = len(counts) >= MANY_NAMES or counts.sum() <= MAX_ROWS_OF_NAME * len(counts)
         if len(counts) >= MIN_GROUPS and enough and counts[counts > 1].sum() / counts.sum() >= MIN_SHARED:
             return len(counts)
-    cells = Cells.of(columns.slice(0, MAX_ROWS_SEEN), name)
+    cells = Cells(columns.slice(0, MAX_ROWS_SEEN), name)
     counts = np.bincount(number_values(column := _read_names(cells)))
     if len(counts) < MANY_NAMES or len(column) > 2 * len(counts):
         return 0
     repeated = counts[counts > 1].sum() / counts.sum() - counts.max() / len(column)
     if repeated < MIN_REPEATED or not _are_names(cells, column):
         return 0
-    return len(np.bincount(number_values(_read_names(Cells.of(columns, name)))))  # of all rows
+    return len(np.bincount(number_values(_read_names(Cells(columns, name)))))  # of all rows
 
 
 def _read_names(cells: Cells) -> pa.ChunkedArray:

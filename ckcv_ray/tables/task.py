@@ -55,6 +55,7 @@ from ckcv_ray.tables.columns import (
     MINUS,
     NOTHING_ASKED,
     TRUTH,
+    Cells,
     ColumnKind,
     DeclaredTypes,
     NewRows,
@@ -66,7 +67,6 @@ from ckcv_ray.tables.columns import (
     check_column,
     declare_cells,
     decode,
-    find_withheld,
     is_number_type,
     is_text,
     list_distinct,
@@ -709,7 +709,7 @@ def _from_table(
     target, chosen = roles.resolve(columns.column_names, index_names(columns))
     groups = find_groups(roles.group, columns.column_names)
     for name in (target, *groups, roles.weight, roles.split_by):
-        if name is not None and (held := find_withheld(columns, name)):
+        if name is not None and (held := Cells(columns, name).held):
             raise InputError(f"column {name!r} holds {held}, which cannot be read: name another column")
     kept = check_kept(asked.keep_values)
     if asked.drop_unlabelled:
