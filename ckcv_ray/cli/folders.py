@@ -11,20 +11,11 @@ from typing import Annotated, Any, NamedTuple, cast
 
 import typer
 
+from ckcv_ray import errors
 from ckcv_ray.cli import data, options
 from ckcv_ray.cli.output import NOT_YET_PROVEN, console, say, show
 from ckcv_ray.engine.queue import Queue
-from ckcv_ray.errors import (
-    CKCVError,
-    InputError,
-    LackingError,
-    UnreachableError,
-    ceil_percent,
-    cut,
-    name_reason,
-    plain,
-    pluralize,
-)
+from ckcv_ray.errors import CKCVError, InputError, LackingError, UnreachableError, cut, plain, pluralize
 from ckcv_ray.runs.finished import load, replay
 from ckcv_ray.runs.later import find_alarm
 from ckcv_ray.runs.result import Certified, Scored, find_quoted, find_verdict, rank_entries
@@ -69,11 +60,11 @@ def status(
     done = f"{at.computed:,} of {at.planned:,} evaluations computed, {at.dropped:,} dropped"
     lines = [f"run {problem.run_id} is not finished: {done}, {at.failed:,} failed"]
     if failures := queue.failures():
-        lines.append(f"the first failure: {name_reason(failures[0].traceback)}")
+        lines.append(f"the first failure: {errors.name_reason(failures[0].traceback)}")
     if at.best is not None:
         best, l_ms = at.best
         content |= {"setting": dict(best.setting), "k": best.k, "l_ms": l_ms}
-        lines.append(f"best so far: {best}, L_MS {ceil_percent(l_ms)}")
+        lines.append(f"best so far: {best}, L_MS {errors.ceil_percent(l_ms)}")
     resume = f"resume it with the same ckcv {problem.asked.command} command"
     running = run_folder.files.lock.busy
     lines.append("it is running" if running else f"{resume}, unless it is running on another machine")

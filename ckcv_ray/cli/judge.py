@@ -6,17 +6,8 @@ from typing import Annotated, NamedTuple
 import typer
 
 from ckcv_ray.apps.judge import Asked, judge_table
-from ckcv_ray.cli import data
-from ckcv_ray.cli.options import (
-    DetailsFlag,
-    Folder,
-    JsonFlag,
-    make_argument,
-    make_flag,
-    make_option,
-    normalize_folder,
-    with_options,
-)
+from ckcv_ray.cli import data, options
+from ckcv_ray.cli.options import Folder, JsonFlag, make_argument, make_flag, make_option, with_options
 from ckcv_ray.cli.output import NOT_YET_PROVEN, PROVEN_WORSE, say, show
 from ckcv_ray.core.quantities import parse_subgroups
 from ckcv_ray.errors import InputError
@@ -78,7 +69,7 @@ def judge(
     columns: PredictionColumns,
     asked: ClaimOptions,
     out: Path | None = make_option("HTML page to write as well."),
-    details: DetailsFlag = False,
+    details: options.DetailsFlag = False,
     as_json: JsonFlag = False,
 ) -> None:
     """Prove how often somebody else's predictions are wrong, on rows that nothing has seen.
@@ -160,7 +151,7 @@ def compare(
         ),
     ],
     reference: Annotated[
-        str | None, make_argument("[OTHER]", "Run folder to compare with.", normalize_folder)
+        str | None, make_argument("[OTHER]", "Run folder to compare with.", options.normalize_folder)
     ] = None,
     predictions: str | None = make_option(
         "Column of the judged rows with somebody else's predictions, instead of OTHER."

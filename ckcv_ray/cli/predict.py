@@ -11,22 +11,12 @@ import typer
 from numpy.typing import NDArray
 from pyarrow import csv, parquet
 
+from ckcv_ray import errors
 from ckcv_ray.claims.rules import Rule, orient_scores
 from ckcv_ray.cli.data import THOUSANDS, DataSource, choose_rule, make_reading, read_new_rows
 from ckcv_ray.cli.options import Folder, make_flag, make_option, with_options
 from ckcv_ray.cli.output import results, say
-from ckcv_ray.errors import (
-    Index,
-    InputError,
-    Rows,
-    Values,
-    as_path,
-    escape_text,
-    format_number,
-    format_percent,
-    pluralize,
-    quote,
-)
+from ckcv_ray.errors import Index, InputError, Rows, Values, format_percent, pluralize, quote
 from ckcv_ray.learners.ensemble import Prediction
 from ckcv_ray.reports.facts import CAUTION, QUESTION, tell_verdict
 from ckcv_ray.runs.finished import load, load_run
@@ -83,7 +73,7 @@ class Output(NamedTuple):
         """Raise InputError if predictions cannot be written to the file, before they are made."""
         if self.out is None:
             return
-        if as_path("out", self.out).suffix not in (".csv", ".parquet"):
+        if errors.as_path("out", self.out).suffix not in (".csv", ".parquet"):
             raise InputError(f"out={str(self.out)!r}: the name has to end in .csv or .parquet")
         check_page(RunFolder(folder).files, self.out, PREDICTIONS, are_predictions)
 
@@ -125,7 +115,7 @@ def _format_cell(text: str, escape: bool, safe: bool) -> str:
     """Format text as a CSV cell; ``escape`` includes backslashes, so that texts stay distinct."""
     formula = safe and text.startswith(FORMULA)
     if escape:
-        text = "".join(c if c.isprintable() and c != "\\" else escape_text(c) for c in text)
+        text = "".join(c if c.isprintable() and c != "\\" else errors.escape_text(c) for c in text)
     return f"'{text}" if formula else text
 
 
@@ -297,7 +287,7 @@ def _say_error_rate(result: Result, table: Table, rule: Rule, predicted: NDArray
         if clip is None:
             return say(f"{rmse} on {rows}{caveat}")
         mean = np.average(np.minimum(np.abs(y - predicted), clip), weights=weights)
-        counts = f"where an error above {format_number(clip)} counts as {format_number(clip)}"
+        counts = f"where an error above {errors.format_number(clip)} counts as {errors.format_number(clip)}"
         say(f"mean error: {mean:.4g} on {rows}, {counts}{how}{caveat}")
         return say(f"{rmse}, for which nothing is proven")
     if not labelled.all():

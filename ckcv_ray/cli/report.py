@@ -8,23 +8,13 @@ from typing import Annotated
 import numpy as np
 import typer
 
+from ckcv_ray import errors
 from ckcv_ray.apps import forms
 from ckcv_ray.claims.rules import ONE_MODEL, find_member
 from ckcv_ray.cli.data import choose_rule
 from ckcv_ray.cli.options import Folder, make_flag, make_option
 from ckcv_ray.cli.output import say
-from ckcv_ray.errors import (
-    InputError,
-    RunError,
-    as_path,
-    check_choice,
-    convert_errors,
-    format_percent,
-    plain,
-    pluralize,
-    quote,
-    read_as,
-)
+from ckcv_ray.errors import InputError, RunError, check_choice, convert_errors, plain, pluralize, quote
 from ckcv_ray.learners.base import Model
 from ckcv_ray.learners.choice import PreparedModel
 from ckcv_ray.learners.sklearn.store import FittedEstimator
@@ -121,7 +111,7 @@ def _make_form(
         raise InputError(f"for={form!r} needs --out, the form to write: a name ending in .md or .html")
     if template is not None:
         asked = forms.read_form(form)
-        if os.path.lexists(as_path("template", template)):
+        if os.path.lexists(errors.as_path("template", template)):
             raise InputError(f"template={str(template)!r} exists: name another file, or remove it")
         lines = [f"# Answers to items of {asked.title}. An empty answer leaves an item open.\n"]
         lines += [f'\n# {one.text}\n# {one.ask}\n"{one.number}" = ""\n' for one in asked.item if one.ask]
@@ -155,7 +145,7 @@ def fill_form(
     if answers is not None:
         text, file = read_text("answers", answers), Path(answers).name
         with convert_errors(InputError, f"answers={file!r} is not TOML with quoted text for each item"):
-            found = read_as(dict[str, str], tomllib.loads(text))
+            found = errors.read_as(dict[str, str], tomllib.loads(text))
         given = {number: answer for number, answer in found.items() if answer.strip()}
     run = RunFolder(folder)
     check_page(run.files, out, "a form")
@@ -192,11 +182,11 @@ def export(
     check_choice("to", to, ["skops"])
     by, _ = choose_rule(vote=False, member=member, all_members=False, refit=refit, full=full, seed=None)
     result = load(folder)
-    share = write_model(result, out, by)
+    agreed = errors.format_percent(write_model(result, out, by))
     say(f"{result.rule(by).classifier()}: {out}, in the format {to}")
     if full:
         say(result.claim_for(result.rule("full")))
-    say(f"agrees with the model on {format_percent(share)} of {CHECKED_ROWS:,} rows like those of the table")
+    say(f"agrees with the model on {agreed} of {CHECKED_ROWS:,} rows like those of the table")
     say(f"columns, in this order: {plain(', '.join(result.task.features))}")
     if result.task.classes:
         listed = ", ".join(f"{number} = {label}" for number, label in enumerate(result.task.classes))
@@ -293,7 +283,7 @@ def write_model(result: Result, out: str | Path, by: str = "auto") -> float:
     share = float(np.mean(np.isclose(rule.predict(result.models, rows).label, written.predict(rows))))
     if share < MIN_EQUAL:
         raise RunError(
-            f"not written: the file agrees with the model on only {format_percent(share)} of the rows"
+            f"not written: the file agrees with the model on only {errors.format_percent(share)} of the rows"
         )
     write_new("out", out, content)
     return share

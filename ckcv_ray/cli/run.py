@@ -19,22 +19,10 @@ from ckcv_ray.core.quantities import parse_subgroup
 from ckcv_ray.engine import forecast
 from ckcv_ray.engine.backend import choose_backend, find_ray_address
 from ckcv_ray.errors import InputError, duration, format_level, parse_folds, parse_seconds, plain, pluralize
+from ckcv_ray.runs import run as running
 from ckcv_ray.runs.finished import is_finished, reopen
 from ckcv_ray.runs.result import Result, Scored, rank_entries
-from ckcv_ray.runs.run import (
-    TRIED_LEARNERS,
-    TRY,
-    Job,
-    Work,
-    assess,
-    check_job,
-    compute,
-    expect_run,
-    find_result,
-    look,
-    run_work,
-    score_constant,
-)
+from ckcv_ray.runs.run import Job, Work, check_job, compute, find_result
 from ckcv_ray.storage.files import locate
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.storage.log import Log
@@ -195,17 +183,17 @@ def _take_first_look(
             "leave it out, or choose certify=holdout"
         )
     named = "--learner" in given or "--study" in given or study.learner != Study().learner
-    asked = study if named else study.replace(learner=TRIED_LEARNERS)
+    asked = study if named else study.replace(learner=running.TRIED_LEARNERS)
     say(f"trying {', '.join(asked.learner.by_label)} for up to {duration(seconds)}")
     with data.end_if_interrupted(None) as signals, signals:
-        work = look(asked, problem, seconds, rows, signals.stop)
-        scored = cast(Scored, run_work(work, SERIAL))
+        work = running.look(asked, problem, seconds, rows, signals.stop)
+        scored = cast(Scored, running.run_work(work, SERIAL))
         best = rank_entries(scored, scored.scores[0])[0][0].learner
         study = study if named else study.replace(learner=best)
         problem = Problem.of(study, task)
         beside = "" if out is None else out[: out.rfind("/") + 1]
-        folder = options.number_folder(f"{beside}{TRY}{problem.run_id}", scored.run_id)
-        run_work(work._replace(folder=locate("out", folder)), SERIAL)
+        folder = options.number_folder(f"{beside}{running.TRY}{problem.run_id}", scored.run_id)
+        running.run_work(work._replace(folder=locate("out", folder)), SERIAL)
     resolved, chosen = problem.study.options(), {} if named else {"--learner": best}
     fixed = {"--holdout-share": resolved["holdout_share"], "--seed": resolved["seed"]}
     words = ["ckcv", "run", given["DATA"]]
@@ -223,8 +211,8 @@ def _take_first_look(
 
 def _describe_try(scored: Scored, late: list[str], problem: Problem) -> tuple[dict[str, Any], list[str]]:
     """Return what a try has shown and what the run is expected to prove, as values and as lines."""
-    score, claims = scored.scores[0], expect_run(scored, problem)
-    ranked, constant = rank_entries(scored, score), score_constant(problem, score)
+    score, claims = scored.scores[0], running.expect_run(scored, problem)
+    ranked, constant = rank_entries(scored, score), running.score_constant(problem, score)
     wrong, error = problem.task.target.word("wrong", "off on average"), make_error(problem)
     means = {entry.name: of.mean for entry, of in ranked[:MAX_TRIED]} | {"a constant": constant}
     shown = {name: f"{error.format_measured(mean / score.largest)} {wrong}" for name, mean in means.items()}
@@ -416,5 +404,5 @@ def evaluate(
     data.say_environment(folder)
     _say_columns(problem)
     with data.end_if_interrupted(folder) as signals, signals, Display(console) as display:
-        result = assess(study, task, folder, execution, display, signals.stop, retry_failed)
+        result = running.assess(study, task, folder, execution, display, signals.stop, retry_failed)
     data.show_result(result, folder, as_json)

@@ -16,15 +16,9 @@ from math import inf
 from typing import Any, ClassVar, NamedTuple, Self
 
 from ckcv_ray import errors
+from ckcv_ray.core import quantities
 from ckcv_ray.core.options import HasOptions, Option, option
-from ckcv_ray.core.quantities import (
-    Declared,
-    find_quantity,
-    list_quantities,
-    parse_positive,
-    parse_quantity,
-    parse_subgroups,
-)
+from ckcv_ray.core.quantities import Declared, find_quantity, list_quantities, parse_positive, parse_quantity
 from ckcv_ray.errors import InputError, check_choice, expect, inner_share, number, quote, sequence
 
 ONE, EACH = "one", "each"
@@ -478,7 +472,7 @@ class Holdout(Certification):
     )
     accept: tuple[str, ...] = option((), ACCEPT)
     subgroups: tuple[str, ...] = option(
-        (), parse_subgroups, "Columns whose groups are certified too: sex,age:4 (in 4 bins)."
+        (), quantities.parse_subgroups, "Columns whose groups are certified too: sex,age:4 (in 4 bins)."
     )
     holdout_bound: str = option(
         HOLDOUT_BOUNDS[0],

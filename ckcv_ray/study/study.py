@@ -38,22 +38,7 @@ from ckcv_ray.core.resampling import folds
 from ckcv_ray.core.resampling.base import Resampling
 from ckcv_ray.core.resampling.complete import AUTO, Complete
 from ckcv_ray.core.selection import BEST_MEAN, check_choose
-from ckcv_ray.errors import (
-    MOST,
-    InputError,
-    Named,
-    boolean,
-    check_choice,
-    convert_errors,
-    cut,
-    expect,
-    explain_removed,
-    integer,
-    number,
-    quote,
-    sequence,
-    suggest,
-)
+from ckcv_ray.errors import InputError, Named, boolean, check_choice, expect, integer, quote, suggest
 from ckcv_ray.learners.base import ALL, ANY, CHOICE, DEFAULT, LEARNERS, ZOO, Learner
 from ckcv_ray.learners.sklearn.spec import check_space, list_packages, trust
 from ckcv_ray.learners.steps import RARE, Balance, Categories, Encoding, Gaps
@@ -225,7 +210,7 @@ class BaseStudy(HasOptions):
             if name in theirs and ours[name] != theirs[name]:
                 every = "3:n" if name == "k" else None  # every k
                 values = (every if value is None else value for value in (ours[name], theirs[name]))
-                asked, there = (cut(str(value) or '""', LONGEST_SHOWN) for value in values)
+                asked, there = (errors.cut(str(value) or '""', LONGEST_SHOWN) for value in values)
                 lines.append(f"{name}: requested {asked}, in the folder {there}")
         return lines
 
@@ -336,7 +321,7 @@ def _list_measures(name: str, value: Any) -> tuple[str | OwnScore, ...]:
     if isinstance(value, str):
         value = [each.strip() for each in value.split(",")]
     named = [value] if callable(value) else value
-    listed = sequence(name, named, least=1, kind="names such as accuracy, or functions")
+    listed = errors.sequence(name, named, least=1, kind="names such as accuracy, or functions")
     return tuple(each if isinstance(each, str | OwnScore) else OwnScore.of(each) for each in listed)
 
 
@@ -550,7 +535,7 @@ def _read_part(slot: str, content: object) -> object:
     part = READABLE[slot][check_choice(slot, content.get("name"), READABLE[slot])]
     _check_names(part.name, given, options(part))
     if part.name == CHOICE and "learners" in given:
-        listed = sequence("learners", given["learners"], least=0, kind="learners")
+        listed = errors.sequence("learners", given["learners"], least=0, kind="learners")
         if any(isinstance(learner, Mapping) and learner.get("name") == CHOICE for learner in listed):
             raise InputError(f"learners: a {CHOICE} cannot hold another one")
         given["learners"] = [_read_part(slot, learner) for learner in listed]
@@ -561,7 +546,7 @@ def _read_part(slot: str, content: object) -> object:
 
 def _check_names(of: str, given: Iterable[object], known: Collection[str]) -> None:
     if unknown := [name for name in given if name not in known]:
-        if gone := explain_removed(f"--{unknown[0]}".replace("_", "-")):
+        if gone := errors.explain_removed(f"--{unknown[0]}".replace("_", "-")):
             raise InputError(gone)
         raise InputError(
             f"unknown option {quote(unknown[0])} of {of}: the options are {', '.join(sorted(known))}"
@@ -784,7 +769,7 @@ def read_toml(path: str | Path) -> dict[str, object]:
         InputError: the file is missing, not TOML, or sets an option twice.
     """
     path = errors.as_path("path", path)
-    with convert_errors(InputError, f"cannot read the study file {str(path)!r}"):
+    with errors.convert_errors(InputError, f"cannot read the study file {str(path)!r}"):
         if path.stat().st_size > MAX_TOML_BYTES:
             raise ValueError(f"it has more than {MAX_TOML_BYTES >> 20} MiB")
         given = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -827,9 +812,9 @@ def _check_address(name: str, value: Any) -> str:
 def _check_timeout(name: str, value: Any) -> float:
     if isinstance(value, str):
         value = errors.parse_seconds(name, value + "s" * value[-1:].isdigit())
-    seconds = number(name, value)
-    if not MIN_TIMEOUT <= seconds <= MOST:
-        raise InputError(f"{name}={seconds!r}: expected seconds from {MIN_TIMEOUT} to {MOST}")
+    seconds = errors.number(name, value)
+    if not MIN_TIMEOUT <= seconds <= errors.MOST:
+        raise InputError(f"{name}={seconds!r}: expected seconds from {MIN_TIMEOUT} to {errors.MOST}")
     return seconds
 
 
@@ -851,7 +836,7 @@ class Execution(HasOptions):
         "auto", partial(check_choice, allowed=BACKENDS), "serial, ray, or auto (by estimated time)."
     )
     workers: int | None = option(
-        None, partial(integer, least=1, most=MOST), "Number of worker processes.", int, "every CPU"
+        None, partial(integer, least=1, most=errors.MOST), "Number of worker processes.", int, "every CPU"
     )
     address: str | None = option(
         None, _check_address, "Ray cluster: host:port, or auto.", default_text="RAY_ADDRESS or local"
