@@ -7,7 +7,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import asdict
 from datetime import datetime
 from os import PathLike
-from typing import Annotated, Any, NamedTuple, cast
+from typing import Annotated, Any, cast
 
 import typer
 
@@ -71,27 +71,11 @@ def status(
     return show(content, "\n".join(lines), as_json)
 
 
-class ListedRun(NamedTuple):
-    """What is known about a run folder."""
-
-    folder: str  # its path
-    command: str | None  # which command made it, "run" or "evaluate"; None if that cannot be read
-    target: str | None  # name of the column that is predicted; None if it cannot be read
-    rows: int | None  # rows of the table; None if it cannot be read
-    # "finished", "provisional" (something failed), "running", "unfinished", "damaged", or "unreadable" where
-    # a package that it needs is not available, or its store does not answer
-    state: str
-    # "may be quoted", "with caution", "nothing yet" or "not accepted"; "" of scores, or if it is not known
-    verdict: str
-    result: str  # what may be quoted, or the scores; "" if nothing is known yet
-    date: str  # when it was last written, in local time, such as 2026-03-01 12:30
-    problem: str  # what is wrong with it, or an alarm of ckcv watch; "" if there is neither
-
-
-def list_runs(place: str | PathLike[str]) -> list[ListedRun]:
+def list_runs(place: str | PathLike[str]) -> list[dict[str, object]]:
     """Return what is in the run folders in a folder and below it, last written first.
 
-    Folders inside a run folder are part of it. Links are not followed.
+    Folders inside a run folder are part of it. Links are not followed. What cannot be read is None; "verdict"
+    and "result" are "" if nothing is known yet, and "problem" if nothing is wrong and there is no alarm.
 
     Args:
         place: the folder, or an address such as s3://bucket/runs; a run folder is listed itself.
@@ -99,34 +83,35 @@ def list_runs(place: str | PathLike[str]) -> list[ListedRun]:
     Raises:
         InputError: there is no such folder.
     """
-    listed = [_describe_folder(folder, date) for folder, date in find_run_folders(place)]
-    return sorted(listed, key=lambda run: run.date, reverse=True)
-
-
-def _describe_folder(address: str, written: float) -> ListedRun:
-    folder = RunFolder(address)
-    date = datetime.fromtimestamp(written).isoformat(" ", "minutes")
-    run = ListedRun(address, None, None, None, "unfinished", "", "", date, "")
-    try:
-        run = run._replace(state="running" if folder.files.lock.busy else run.state)
-        identity = folder.require()
-        run = run._replace(command=identity.study.command)
-        task = folder.problem(identity).all_rows
-        run = run._replace(target=task.target.name, rows=task.n)
-        if not folder.finished:
-            return run
-        result = cast(Certified | Scored, load(address))
-        run = run._replace(state="finished" if result.complete else "provisional")
-        if isinstance(result, Scored):
-            score = result.scores[0]
-            entry, figures = rank_entries(result, score)[0]
-            return run._replace(result=f"{score.name} {figures.mean:.4g} ({entry.name})")
-        claim, _ = find_quoted(result)
-        says = "nothing can be quoted" if claim is None else f"{claim.name} {claim.says}"
-        return run._replace(verdict=find_verdict(result), result=says, problem=find_alarm(result))
-    except CKCVError as error:
-        state = "unreadable" if isinstance(error, LackingError | UnreachableError) else "damaged"
-        return run._replace(state=state, problem=str(error))
+    listed = list[dict[str, object]]()
+    for address, written in find_run_folders(place):
+        folder, date = RunFolder(address), datetime.fromtimestamp(written).isoformat(" ", "minutes")
+        run: dict[str, object] = {"folder": address, "command": None, "target": None, "rows": None}
+        run |= {"state": "unfinished", "verdict": "", "result": "", "date": date, "problem": ""}
+        listed.append(run)
+        try:
+            run["state"] = "running" if folder.files.lock.busy else "unfinished"
+            identity = folder.require()
+            run["command"] = identity.study.command
+            task = folder.problem(identity).all_rows
+            run |= {"target": task.target.name, "rows": task.n}
+            if not folder.finished:
+                continue
+            result = cast(Certified | Scored, load(address))
+            run["state"] = "finished" if result.complete else "provisional"  # something failed
+            if isinstance(result, Scored):
+                score = result.scores[0]
+                entry, figures = rank_entries(result, score)[0]
+                run["result"] = f"{score.name} {figures.mean:.4g} ({entry.name})"
+                continue
+            claim, _ = find_quoted(result)
+            says = "nothing can be quoted" if claim is None else f"{claim.name} {claim.says}"
+            run |= {"verdict": find_verdict(result), "result": says, "problem": find_alarm(result)}
+        except CKCVError as error:
+            # unreadable: a package that it needs is not available, or its store does not answer
+            unreadable = isinstance(error, LackingError | UnreachableError)
+            run |= {"state": "unreadable" if unreadable else "damaged", "problem": str(error)}
+    return sorted(listed, key=lambda run: str(run["date"]), reverse=True)
 
 
 def list_folders(
@@ -150,16 +135,17 @@ def list_folders(
     runs = list_runs(folder)
     rows: list[tuple[str, ...]] = [HEADINGS]
     for run in runs:
-        made_by = "" if run.command is None else f"ckcv {run.command}"
-        n_rows = "" if run.rows is None else f"{run.rows:,}"
-        cells = run.folder, made_by, run.target or "", n_rows, *run[4:-1]
-        rows.append(tuple(cut(plain(cell), LONGEST_CELL) for cell in cells))
+        cells = {name: "" if value is None else str(value) for name, value in run.items()}
+        cells["command"] = cells["command"] and f"ckcv {cells['command']}"
+        cells["rows"] = cells["rows"] and f"{int(cells['rows']):,}"
+        del cells["problem"]
+        rows.append(tuple(cut(plain(cell), LONGEST_CELL) for cell in cells.values()))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
-    wrong = [f"{plain(run.folder)}: {run.problem}" for run in runs if run.problem]
+    wrong = [f"{plain(str(run['folder']))}: {run['problem']}" for run in runs if run["problem"]]
     lines += [pluralize(len(runs), "run folder"), *wrong]
     text = "\n".join(lines) if runs else f"no run folder in {folder} or below"
-    show({"runs": [run._asdict() for run in runs]}, text, as_json)
+    show({"runs": runs}, text, as_json)
 
 
 @options.with_options(execution=options.make_execution, reading=data.make_reading)

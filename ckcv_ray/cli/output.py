@@ -39,39 +39,6 @@ def results() -> TextIO | None:
     return _results[0] if _results else sys.stdout
 
 
-@contextmanager
-def keep_results_apart() -> Iterator[None]:
-    """Keep standard output for results: whatever else is written there goes to standard error.
-
-    That is what estimators print, from Python, from compiled code, or from processes they start. In a process
-    that runs one command this lasts to its end, so that nothing printed later follows the results.
-    """
-    before = sys.stdout
-    if _results:
-        yield
-        return
-    before.flush()
-    saved, is_ours = os.dup(STDOUT), False
-    with suppress(AttributeError, UnsupportedOperation):  # it may have no file descriptor
-        is_ours = before.fileno() == STDOUT
-    kept = (
-        os.fdopen(os.dup(STDOUT), "w", encoding=before.encoding, errors=before.errors) if is_ours else before
-    )
-    os.dup2(STDERR, STDOUT)
-    sys.stdout = sys.stderr
-    _results.append(kept)
-    try:
-        yield
-    finally:
-        if not (is_ours and before is sys.__stdout__):
-            kept.flush()
-            _results.clear()
-            sys.stdout = before
-            ctypes.CDLL(None).fflush(None)  # what compiled code has printed
-            os.dup2(saved, STDOUT)
-            os.close(saved)
-
-
 class Messages:
     """Standard error stream that ignores write failures, so that the computation continues without it."""
 
@@ -213,18 +180,39 @@ def list_stop_signals() -> list[signal.Signals]:
 
 @contextmanager
 def contain_command() -> Iterator[None]:
-    """Keep what estimators print out of the results of a command, and let it end only when it is done.
+    """Keep standard output for the results of a command, and let it end only when it is done.
+
+    Whatever else is written there goes to standard error: what estimators print, from Python, from compiled
+    code, or from processes they start. In a process that runs one command this lasts to its end, so that
+    nothing printed later follows the results.
 
     Raises:
         RunError: code of an estimator or of a package raised SystemExit, or the like.
     """
-    with keep_results_apart():
-        try:
-            yield
-        except (Exception, KeyboardInterrupt):
-            raise
-        except BaseException as error:
-            ends = f"it raised {error!r}, which would end the program"
-            raise RunError(f"code of an estimator or a package: {ends}") from error
-        if (stream := results()) is not None:
-            stream.flush()
+    before, outermost, is_ours = sys.stdout, not _results, False
+    if outermost:
+        before.flush()
+        saved = os.dup(STDOUT)
+        with suppress(AttributeError, UnsupportedOperation):  # it may have no file descriptor
+            is_ours = before.fileno() == STDOUT
+        encoding, errors = before.encoding, before.errors
+        copied = os.fdopen(os.dup(STDOUT), "w", encoding=encoding, errors=errors) if is_ours else before
+        _results.append(copied)
+        os.dup2(STDERR, STDOUT)
+        sys.stdout = sys.stderr
+    try:
+        yield
+        _results[0].flush()
+    except (Exception, KeyboardInterrupt):
+        raise
+    except BaseException as error:
+        ends = f"it raised {error!r}, which would end the program"
+        raise RunError(f"code of an estimator or a package: {ends}") from error
+    finally:
+        if outermost and not (is_ours and before is sys.__stdout__):
+            _results[0].flush()
+            _results.clear()
+            sys.stdout = before
+            ctypes.CDLL(None).fflush(None)  # what compiled code has printed
+            os.dup2(saved, STDOUT)
+            os.close(saved)

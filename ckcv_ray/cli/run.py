@@ -288,13 +288,31 @@ def _run(work: Work, out: str, execution: Execution, yes: bool, budget: str | No
         data.say_environment(out)
     _say_columns(work.problem)
     with data.end_if_interrupted(out) as signals:
+        limit, problem = 0.0 if budget is None else parse_seconds("budget", budget), work.problem
         with signals:
-            seconds = 0.0 if budget is None else parse_seconds("budget", budget)
-            expected = forecast.estimate(work.problem, seconds, execution.fit_timeout)
+            expected = forecast.estimate(problem, limit, execution.fit_timeout)
         if signals.stop():
             raise KeyboardInterrupt
         if budget is not None:
-            work, expected = _allow_effort(work, execution, expected, budget)
+            everything = expected.expect_selection(problem) + expected.refits
+            serial = choose_backend(execution, min(limit, everything)) == "serial"
+            workers = 1 if serial else execution.workers or os.cpu_count() or 1
+            effort = expected.fit_effort(limit, workers)
+            named = pluralize(effort, "evaluation")
+            if effort < (least := problem.least_effort):
+                needed, settings = expected.expect_rounds(least, workers), problem.n_settings
+                raise InputError(
+                    f"budget={budget} allows an effort of {named}, and to compare "
+                    f"{pluralize(settings, 'setting')} and complete one candidate takes {least:,} or more, "
+                    f"about {duration(max(1.0, needed))}: allow more time, or ask for fewer splits (n_splits)"
+                )
+            work = work._replace(problem=problem.with_effort(effort))
+            if effort >= problem.n_evaluations:
+                say(f"--budget {budget} allows all {named}: the exact race")
+                expected = forecast.estimate(work.problem, fit_timeout=execution.fit_timeout)
+            else:
+                say(f"--budget {budget} allows an effort of {named}")
+                expected = replace(expected, seconds=min(everything, limit * workers))
         backend, seconds = choose_backend(execution, expected.seconds), expected.seconds
         if backend == "serial":
             where = "serial, 1 worker"
@@ -313,30 +331,6 @@ def _run(work: Work, out: str, execution: Execution, yes: bool, budget: str | No
             typer.confirm("Continue?", abort=True, err=True)
         with signals, Display(console) as display:
             return compute(work._replace(expected=expected, listen=display, stop=signals.stop), execution)
-
-
-def _allow_effort(
-    work: Work, execution: Execution, expected: forecast.Estimate, budget: str
-) -> tuple[Work, forecast.Estimate]:
-    """Return the work with the effort that a time limit allows, and what it is expected to take."""
-    problem, seconds = work.problem, parse_seconds("budget", budget)
-    everything = expected.expect_selection(problem) + expected.refits
-    backend = choose_backend(execution, min(seconds, everything))
-    workers = 1 if backend == "serial" else execution.workers or os.cpu_count() or 1
-    effort = expected.fit_effort(seconds, workers)
-    if effort < (least := problem.least_effort):
-        needed = expected.expect_rounds(least, workers)
-        raise InputError(
-            f"budget={budget} allows an effort of {pluralize(effort, 'evaluation')}, and to compare "
-            f"{pluralize(problem.n_settings, 'setting')} and complete one candidate takes {least:,} or more, "
-            f"about {duration(max(1.0, needed))}: allow more time, or ask for fewer splits (n_splits)"
-        )
-    work = work._replace(problem=problem.with_effort(effort))
-    if effort >= problem.n_evaluations:
-        say(f"--budget {budget} allows all {pluralize(effort, 'evaluation')}: the exact race")
-        return work, forecast.estimate(work.problem, fit_timeout=execution.fit_timeout)
-    say(f"--budget {budget} allows an effort of {pluralize(effort, 'evaluation')}")
-    return work, replace(expected, seconds=min(everything, seconds * workers))
 
 
 def _say_columns(problem: Problem, surveyed: bool = True) -> None:

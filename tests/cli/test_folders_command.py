@@ -115,8 +115,8 @@ def test_what_was_written_last_comes_first_and_what_is_wrong_is_said(ckcv: Comma
     for file in (runs / "scores" / "r").iterdir():
         os.utime(file, (2e9, 2e9))
     first, *_ = list_runs(runs)
-    assert first.folder == str(runs / "scores" / "r")
-    assert first.date.startswith("2033-05-")
+    assert first["folder"] == str(runs / "scores" / "r")
+    assert first["date"].startswith("2033-05-")
     *_, count, said = ckcv("list", runs)[1].splitlines()
     assert (count, said.partition(": ")[0]) == ("4 run folders", str(runs / "damaged" / "r"))
 
@@ -124,13 +124,13 @@ def test_what_was_written_last_comes_first_and_what_is_wrong_is_said(ckcv: Comma
 def test_a_run_that_is_running_or_needs_a_package_says_so(runs: Path) -> None:
     folder = runs / "a" / "unfinished" / "r"
     with FileLock(folder / LOCK):
-        assert [run.state for run in list_runs(folder)] == ["running"]
+        assert [run["state"] for run in list_runs(folder)] == ["running"]
     study = json.loads((folder / "study.json").read_text())
     study["study"]["learner"]["name"] = "nowhere"
     (folder / "study.json").write_text(json.dumps(study))
     (run,) = list_runs(folder)
-    assert (run.state, run.command, run.rows) == ("unreadable", None, None)
-    assert "needs what is not here: learner='nowhere' is not known" in run.problem
+    assert (run["state"], run["command"], run["rows"]) == ("unreadable", None, None)
+    assert "needs what is not here: learner='nowhere' is not known" in run["problem"]
 
 
 def test_a_folder_without_runs_has_none(

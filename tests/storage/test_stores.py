@@ -261,15 +261,15 @@ def test_runs_in_a_bucket_are_listed(memory: Any, monkeypatch: pytest.MonkeyPatc
         run_in(place)
     obstore.put(memory, "runs/x/inner/study.json", b"")  # part of a run folder
     for place in (f"s3://{BUCKET}", f"s3://{BUCKET}/runs", RUN):
-        listed = {entry.folder: entry for entry in list_runs(place)}
+        listed = {entry["folder"]: entry for entry in list_runs(place)}
         assert set(listed) - {f"s3://{BUCKET}/other"} == {RUN}
-        assert listed[RUN].state == "finished"
-        assert datetime.fromisoformat(listed[RUN].date).year >= 2026
+        assert listed[RUN]["state"] == "finished"
+        assert datetime.fromisoformat(listed[RUN]["date"]).year >= 2026
     assert len(list_runs(f"s3://{BUCKET}")) == 2
     assert list_runs(f"s3://{BUCKET}/nothing") == []
     monkeypatch.setattr(RunFolder, "require", Mock(side_effect=UnreachableError("the cable was pulled")))
     (found,) = list_runs(RUN)
-    assert (found.state, found.problem) == ("unreadable", "the cable was pulled")
+    assert (found["state"], found["problem"]) == ("unreadable", "the cable was pulled")
 
 
 def test_every_command_reads_a_run_on_an_object_store(memory, ckcv, tmp_path):
