@@ -31,7 +31,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import asdict, replace
 from os import PathLike
 from typing import Any, NamedTuple, cast
 
@@ -84,7 +84,7 @@ from ckcv_ray.storage.pieces import STREAM, list_pieces
 from ckcv_ray.study.parts import Paper
 from ckcv_ray.study.problem import Candidate, Problem, divide, identify_data
 from ckcv_ray.study.study import AnyStudy, Procedure, Study, run_id
-from ckcv_ray.tables.columns import Schema
+from ckcv_ray.tables.columns import Column, Schema
 from ckcv_ray.tables.read import MAX_CELLS, MAX_TABLE_ROWS
 from ckcv_ray.tables.roles import Roles
 from ckcv_ray.tables.task import Provenance, Task
@@ -264,7 +264,9 @@ class RunFolder:
         columns = read_table(self.files, DATA, identity.run_id, None, values=MAX_VALUES)
         with guard_reading(self.files, DATA):
             named = {key.decode(): name.decode() for key, name in (columns.schema.metadata or {}).items()}
-            schema = Schema.from_json(json.loads(named["columns"])) if "columns" in named else None
+            schema = None
+            if "columns" in named:
+                schema = Schema(tuple(read_as(list[Column], json.loads(named["columns"]))))
             optional = {role: named.get(role) for role in OPTIONAL_ROLES}
             apart = {named["target"], *optional.values()}
             features = [name for name in columns.column_names if name not in apart]
@@ -394,7 +396,7 @@ class RunFolder:
         roles = zip(OPTIONAL_ROLES, optional, strict=True)
         named |= {role: name for role, name in roles if name and name not in every.features}
         if every.schema != Schema.of_numbers(every.features):
-            named["columns"] = json.dumps(every.schema.to_json())
+            named["columns"] = json.dumps([asdict(column) for column in every.schema])
             if len(named["columns"]) > MAX_SCHEMA_BYTES:
                 raise InputError(
                     f"the categories of the columns take {len(named['columns']) >> 20:,} MiB: at most "

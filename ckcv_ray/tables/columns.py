@@ -9,7 +9,7 @@ labels; and nothing is estimated from rows: that is done inside each split (``le
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from functools import cached_property, partial
@@ -32,7 +32,6 @@ from ckcv_ray.errors import (
     cut_list,
     pluralize,
     quote,
-    read_as,
     suggest,
     write_option,
 )
@@ -490,11 +489,7 @@ def parse_number(text: str, form: str = "") -> float | None:
 
 
 def _find_date_form(texts: Sequence[str]) -> tuple[str, list[str]]:
-    """Return the format in which most of some texts are dates, and those that are not.
-
-    Raises:
-        ColumnError: the month may come first or second.
-    """
+    """Return the format in which most of some texts are dates, and those that are not."""
     best, fewest = "", list(texts)
     equal: list[str] = []
     for form in (day + time for day in DAY_FORMATS for time in TIME_FORMS):
@@ -660,11 +655,11 @@ class Cells:
             if np.all(whole):  # a gap has made them floating
                 values = values.cast(pa.int64())
         raw, codes = list_distinct(self.encoded if is_text(values.type) else values.cast(pa.string()))
-        stripped = [None if text is None else bare(text) for text in raw]
-        stripped = [None if text is None or text.lower() in self.gaps else text for text in stripped]
-        known = list(dict.fromkeys(stripped))
-        position = {text: i for i, text in enumerate(known)}
-        return known, np.array([position[text] for text in stripped], dtype=np.intp)[codes]
+        stripped = (None if text is None else bare(text) for text in raw)
+        texts = [None if text is None or text.lower() in self.gaps else text for text in stripped]
+        position = dict[str | None, int]()
+        positions = np.array([position.setdefault(text, len(position)) for text in texts], np.intp)
+        return list(position), positions[codes]
 
     @property
     def known(self) -> list[str]:
@@ -693,11 +688,11 @@ class Cells:
         """
         texts = self.known
         if self.written and not is_text(self.kind):
-            values = tuple(sorted(set(Cells(pa.table({"": self.typed}), "").known)))
+            values = tuple(sorted(Cells(pa.table({"": self.typed}), "").known))
             number = _make_numbering(values)
             if all(number(text) < len(values) for text in texts):
                 return values
-        return tuple(sorted(set(texts)))
+        return tuple(sorted(texts))
 
 
 def refuse_gaps(empty: NDArray[np.bool_], called: str, mend: str) -> None:
@@ -740,11 +735,7 @@ def read_numbers(cells: Cells, name: str, role: str, otherwise: str) -> Values:
 
 
 def _read_cells(cells: Cells, column: Column) -> Read:
-    """Return the cells of a column as numbers: a category that was never seen has its own level, the last.
-
-    Raises:
-        ColumnError: all of them are of another kind.
-    """
+    """Return the cells of a column as numbers: a category that was never seen has its own level, the last."""
     values, stored, none = cells.values, cells.stored, np.zeros(len(cells.values), np.bool_)
     if cells.held or not is_value(stored):
         raise ColumnError(f"holds {cells.held or stored}, which cannot be read")
@@ -933,19 +924,6 @@ class Schema:
         return cls(tuple(map(Column, names)), plain=True)
 
     @classmethod
-    def from_json(cls, content: object) -> "Schema":
-        """Return the schema that JSON values describe, as if columns had gaps.
-
-        Raises:
-            ValueError: they do not describe one.
-        """
-        return cls(tuple(read_as(list[Column], content)))
-
-    def to_json(self) -> list[dict[str, object]]:
-        """Return how the columns are interpreted, as JSON values, which ``from_json`` reads."""
-        return [asdict(column) for column in self]
-
-    @classmethod
     def learn(cls, columns: pa.Table, names: Sequence[str], types: DeclaredTypes) -> tuple["Schema", Values]:
         """Return how the named columns of a table are interpreted, and their rows as numbers [n, d].
 
@@ -982,9 +960,9 @@ class Schema:
         check_single(names, self.names)
         sparse = SPARSE in (columns.schema.metadata or {})  # what is absent is zero
         known = set(names)
-        absent = (name for name in self.names if name not in known)
-        if missing := [name for name in absent if not (sparse and name.startswith("x"))]:
-            check_column(missing[0], names)
+        for name in self.names:
+            if name not in known and not (sparse and name.startswith("x")):
+                check_column(name, names)
         X = np.zeros((columns.num_rows, len(self)))
         bad, strange = np.zeros((2, columns.num_rows), np.bool_)
         example, unseen, reasons = "", "", list[str]()

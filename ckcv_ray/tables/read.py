@@ -24,7 +24,6 @@ import zipfile
 from codecs import BOM_UTF8
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager, nullcontext, suppress
-from dataclasses import dataclass
 from io import BytesIO
 from itertools import islice, zip_longest
 from os.path import isdir, isfile
@@ -68,7 +67,7 @@ from ckcv_ray.tables.columns import (
     is_plain,
     is_value,
 )
-from ckcv_ray.tables.objects import Address, Bucket, is_address, parse_address
+from ckcv_ray.tables.objects import Bucket, is_address, parse_address
 
 MAX_TABLE_ROWS = 10_000_000
 MAX_TABLE_COLUMNS = 65_536
@@ -137,25 +136,6 @@ def check_size(
         )
 
 
-def find_odd(text: str) -> tuple[list[str], list[str]]:
-    """Return the first words that are not ASCII, each once, and those that look as in a wrong code page.
-
-    In the right one a word has no symbols among its letters, no capital after a small letter, but at least
-    one ASCII letter, and at most two others in a row.
-    """
-    words, odd = dict[str, None](), list[str]()
-    for found in islice(WORD_END.finditer(text), MAX_WORDS):
-        at = found.start()
-        start = WORD_START.findall(text[max(0, at - LONGEST_WORD) : at])[0]
-        words[start + found[0][:LONGEST_WORD]] = None
-    for word in words:
-        outline = "".join(map(_outline, word))
-        latin = any(kind in "aAlUo" for kind in outline) and not (len(word) == 1 and word in ALONE)
-        if ODD.search(outline) or (latin and ODD_IN_LATIN.search(outline)):
-            odd.append(word)
-    return list(words), odd
-
-
 def _outline(c: str) -> str:
     """Return a letter for the kind of a character: A, a (ASCII), U, l, o (other letters), or a mark."""
     if c in SYMBOLS or not c.isalpha():
@@ -174,26 +154,22 @@ NAMES_LINE = re.compile(rb"[\r\n]*([^\r\n]*[A-Za-z\x80-\xff][^\r\n]*)")  # a fir
 TOTALS = re.compile(r"(grand |sub-?)?totals?|sums?|mean|average|all|overall", re.IGNORECASE)
 
 
-@dataclass(frozen=True)
-class LinesLeftOut:
-    """Which lines of a file, or rows of a sheet, are left out."""
+class _LinesLeftOut:
+    """Which lines of a file, or rows of a sheet, are left out.
 
-    said: str = ""  # how the user said so, such as "2,5-7,last"; "" if not
-    ranges: tuple[tuple[int, int], ...] = ()  # the first and the last line of each range, counted from 1
-    last: bool = False  # whether the last line that is not blank is left out
-    complete: bool = False  # whether no others, however they look, are to be left out
+    Args:
+        text: their numbers, such as 2,5-7,last; "none" says that there are no more, however they look.
 
-    @classmethod
-    def parse(cls, text: str | None) -> "LinesLeftOut":
-        """Read numbers of lines, such as 2,5-7,last; "none" says that there are no more.
+    Raises:
+        InputError: the text is neither.
+    """
 
-        Raises:
-            InputError: the text is neither.
-        """
-        if text is None:
-            return cls()
-        words = [word.strip() for word in text.split(",")] if isinstance(text, str) else [""]
-        ranges: list[tuple[int, int]] = []
+    def __init__(self, text: str | None) -> None:
+        words = list[str]()
+        if text is not None:
+            words = [word.strip() for word in text.split(",")] if isinstance(text, str) else [""]
+        self.said, self.last, self.complete = text or "", LAST in words, NO_MORE in words
+        self.ranges: list[tuple[int, int]] = []  # the first and the last line of each range, counted from 1
         for word in words:
             if word in (LAST, NO_MORE):
                 continue
@@ -204,19 +180,10 @@ class LinesLeftOut:
                     f"skip_rows={quote(text)}: expected line numbers, counted from 1, such as 2 or "
                     f"1-3,{LAST}, or {NO_MORE}"
                 )
-            ranges.append((first, end))
-        return cls(text, tuple(ranges), LAST in words, NO_MORE in words)
+            self.ranges.append((first, end))
 
     def find(self, filled: NDArray[np.bool_], name: str) -> NDArray[np.bool_]:
-        """Return which lines are left out, (lines,).
-
-        Args:
-            filled: which lines are not blank, (lines,).
-            name: name of the file, for messages.
-
-        Raises:
-            InputError: the file has fewer lines than are named.
-        """
+        """Return which lines of a file are left out, (lines,), given which are ``filled``, and not blank."""
         chosen = np.zeros(len(filled), np.bool_)
         for first, end in self.ranges:
             if end > len(filled):
@@ -233,7 +200,7 @@ class LinesLeftOut:
         return f"--skip-rows {','.join(word for word in (self.said, str(line)) if word)}"
 
 
-def number_lines(content: bytes, lines: LinesLeftOut, name: str) -> list[int]:
+def _number_lines(content: bytes, lines: _LinesLeftOut, name: str) -> list[int]:
     """Return the numbers of the lines of a text that are neither blank nor left out, counted from 1."""
     filled = np.array([bool(line.strip()) for line in _split_lines(content)], np.bool_)
     kept: list[int] = (np.flatnonzero(filled & ~lines.find(filled, name)) + 1).tolist()
@@ -247,7 +214,7 @@ def _split_lines(content: bytes) -> list[bytes]:
     return [line + end for line in lines] + [last] * bool(last)
 
 
-def _check_names_once(content: bytes, written: bytes, lines: LinesLeftOut, name: str) -> None:
+def _check_names_once(content: bytes, written: bytes, lines: _LinesLeftOut, name: str) -> None:
     """Raise InputError if the line that names the columns is repeated below, as in files that were joined.
 
     ``written`` is ``content`` with the lines that were left out of it.
@@ -259,7 +226,7 @@ def _check_names_once(content: bytes, written: bytes, lines: LinesLeftOut, name:
     if all(content.find(end + mark + names[1], names.end()) < 0 for mark in (b"", BOM_UTF8)):
         return
     texts = [line.rstrip(b"\r\n").removeprefix(BOM_UTF8) for line in _split_lines(written)]
-    same = [i for i in number_lines(written, lines, name) if texts[i - 1] == names[1]]
+    same = [i for i in _number_lines(written, lines, name) if texts[i - 1] == names[1]]
     if len(same) > 1:
         repeats = ",".join(map(str, same[1 : MAX_LINES_SAID + 1]))
         raise InputError(
@@ -268,7 +235,7 @@ def _check_names_once(content: bytes, written: bytes, lines: LinesLeftOut, name:
         )
 
 
-def _check_rows(columns: pa.Table, name: str, lines: LinesLeftOut, number: Callable[[int], int]) -> None:
+def _check_rows(columns: pa.Table, name: str, lines: _LinesLeftOut, number: Callable[[int], int]) -> None:
     """Raise InputError if the first row looks like a header or units, or the last one like totals.
 
     In each column the first row is empty, or has text that no other row has there, and in one all others have
@@ -336,21 +303,26 @@ DECIMAL_COMMA = re.compile(
 )
 
 
-def _read_text(
-    path: Path, separator: str | None, lines: LinesLeftOut, spaces: bool, encoding: str | None
-) -> pa.Table:
+def _read_text(path: Path, suffix: str, reading: "Reading", lines: _LinesLeftOut) -> pa.Table:
     """Read the columns of a text table, whose first line names them: every cell as text, as written.
 
     An empty cell is null. The metadata of the table has its decimal mark and remarks: see ``DECIMAL`` and
     ``REMARKS``. A space as separator stands for any number of spaces and tabs; where none is given, one is
-    found, which may be a space only with ``spaces``.
+    found.
     """
-    name = repr(str(path))
+    name, encoding = repr(str(path)), reading.encoding
+    separator = "\t" if reading.separator is None and suffix == ".tsv" else reading.separator
     if separator is not None and (len(separator) != 1 or not separator.isascii() or separator in '\r\n"'):
         raise InputError(f"separator={separator!r}: expected one character, such as ';' or a tab")
     written, remarks = _decode(_inflate(path, encoding is not None), encoding, name)
     _check_cells(written, "".join(SEPARATORS).encode(), name)
-    content = written = _empty_end(written)
+    written = written.rstrip(b"\x1a")
+    end = written[-END_BYTES:]
+    end = end if end.strip(NO_ROW) else written
+    last = LINE_END.search(written, len(written) - len(end) + len(end.rstrip(NO_ROW)))
+    if last and written[last.start() :].strip(b"\r\n"):  # only blanks and separators: as if empty
+        written = written[: last.start()] + re.sub(rb"[^\r\n]+", b"", written[last.start() :])
+    content = written
     if lines.ranges or lines.last:
         parts = _split_lines(written)
         chosen = lines.find(np.array([bool(part.strip()) for part in parts], np.bool_), name)
@@ -361,13 +333,13 @@ def _read_text(
 
     def find_line(row: int) -> int:
         """Return the number in the file of a non-blank line, counted from 0."""
-        numbers = number_lines(written, lines, name)
+        numbers = _number_lines(written, lines, name)
         return numbers[min(heads + row, len(numbers) - 1)]
 
     kept = content
     if mark := COMMENT_MARK.match(content):
         content = content[mark.end() :]
-    separator = separator or _separator(content, name, spaces)
+    separator = separator or _separator(content, name, suffix in SPACED)
     if separator == SPACE:
         if mark and len({len(line.split()) for line in content.split(b"\n", 2)[:2]}) > 1:  # it is a name
             content, mark = mark[0] + content, None
@@ -427,8 +399,7 @@ def _inflate(path: Path, long_lines: bool = False) -> bytes:
     """Return the content of a text table, unpacked; refuse it if too large or with very long lines."""
     name, parts = repr(str(path)), list[bytes]()
     check_bytes(name, path.stat().st_size)
-    kind, file = COMPRESSED.get(path.suffix.lower()), pa.OSFile(str(path))
-    with file if kind is None else pa.CompressedInputStream(file, kind) as stream:
+    with pa.input_stream(str(path), COMPRESSED.get(path.suffix.lower())) as stream:
         while block := stream.read(LINE_BYTES):
             if not long_lines and len(block) >= LINE_BYTES and not LINE_END.search(block):
                 raise InputError(f"{name} has a line of more than {LINE_BYTES >> 20} MiB: is it a table?")
@@ -443,17 +414,6 @@ def _check_cells(content: bytes, separators: bytes, name: str) -> None:
     first = LINE_END.split(content, maxsplit=1)[0]
     columns, cells = (max(map(text.count, separators)) for text in (first, content))
     check_size(name, rows, max(1 + columns, cells // max(1, rows)))
-
-
-def _empty_end(content: bytes) -> bytes:
-    """Return text with its last lines emptied where they hold only blanks and separators."""
-    content = content.rstrip(b"\x1a")
-    end = content[-END_BYTES:]
-    end = end if end.strip(NO_ROW) else content
-    last = LINE_END.search(content, len(content) - len(end) + len(end.rstrip(NO_ROW)))
-    if last is None or not content[last.start() :].strip(b"\r\n"):
-        return content
-    return content[: last.start()] + re.sub(rb"[^\r\n]+", b"", content[last.start() :])
 
 
 def _decode(content: bytes, encoding: str | None, name: str) -> tuple[bytes, list[str]]:
@@ -473,9 +433,20 @@ def _decode(content: bytes, encoding: str | None, name: str) -> tuple[bytes, lis
             return content, []
         encoding = "utf-8"
         with suppress(UnicodeDecodeError):
-            words, odd = find_odd(text := content.decode(WESTERN))
+            text, words, odd = content.decode(WESTERN), dict[str, None](), list[str]()
+            for found in islice(WORD_END.finditer(text), MAX_WORDS):  # those that are not ASCII
+                at = found.start()
+                start = WORD_START.findall(text[max(0, at - LONGEST_WORD) : at])[0]
+                words[start + found[0][:LONGEST_WORD]] = None
+            # in the right code page a word has no symbols among its letters, no capital after a small
+            # letter, but at least one ASCII letter, and at most two others in a row
+            for word in words:
+                outline = "".join(map(_outline, word))
+                latin = any(kind in "aAlUo" for kind in outline) and not (len(word) == 1 and word in ALONE)
+                if ODD.search(outline) or (latin and ODD_IN_LATIN.search(outline)):
+                    odd.append(word)
             if len(odd) * ODD_SHARE < len(words):
-                sample = odd[0] if odd else next(filter(str.isalpha, words), words[0])
+                sample = odd[0] if odd else next(filter(str.isalpha, words), next(iter(words)))
                 remark = f"is not UTF-8: read as {WESTERN}, as in {sample!r}; say --encoding if it is not"
                 return text.encode(), [remark]
     if encoding is not None:
@@ -525,11 +496,15 @@ MAX_SHEET_ROWS = 1 << 20  # of a sheet in Excel
 MAX_SHEET_COLUMNS = 1 << 14
 MAX_ITEMS = MAX_WORKBOOK_CELLS + MAX_SHEET_ROWS  # cells and rows of a part, or strings
 MAX_OTHER_TAGS = 1 << 20  # besides sixteen for each item
+TOO_MANY = (
+    f"has more than {MAX_WORKBOOK_CELLS:,} cells or {MAX_SHEET_ROWS:,} rows, or much else: save the table as "
+    "CSV, or leave out columns or rows"
+)
 ITEM = re.compile(rb"<(?:\w+:)?(c|row|si)[\s/>]")
 Formulas = dict[tuple[int, int], str]  # the name of the cell by row and column, both counted from 0
 
 
-def _read_excel(path: Path, sheet: str | None, lines: LinesLeftOut) -> pa.Table:
+def _read_excel(path: Path, sheet: str | None, lines: _LinesLeftOut) -> pa.Table:
     """Read the columns of a sheet, whose first row names them.
 
     Formulas are read as the values stored with them; a remark says so: see ``REMARKS``.
@@ -556,7 +531,15 @@ def _read_excel(path: Path, sheet: str | None, lines: LinesLeftOut) -> pa.Table:
     kept = filled & ~lines.find(filled, name)
     numbers, remark = np.flatnonzero(kept).tolist(), ""
     if computed := {place: cell for place, cell in formulas.items() if kept[place[0]]}:
-        _check_last(computed, numbers, lines, name)
+        above = {i for row, i in computed if row != numbers[-1]}
+        alone = [cell for (row, i), cell in computed.items() if row == numbers[-1] and i not in above]
+        if alone and len(numbers) > 2 and not lines.complete:  # the last row may be the others' total
+            place = numbers[-1] + 1 if lines.last else LAST
+            raise InputError(
+                f"{name} has a formula in cell {alone[0]} of the last row, and values above it: if it sums "
+                f"up the others, say {lines.advise(place)} to leave the row out; if it is a row like them, "
+                f"{lines.advise(NO_MORE)}"
+            )
         with closing(load_workbook(path, read_only=True, keep_links=False, data_only=True)) as book:
             rows, _ = _read_rows(book[sheet], name)
         first, count = next(iter(computed.values())), pluralize(len(computed), "formula")
@@ -586,14 +569,7 @@ def _check_tags(path: Path) -> None:
                     items, tags = items + len(found), tags + block.count(b"<")
                     is_sheet = cells <= MAX_SHEET_COLUMNS * (rows + 1) and rows <= MAX_SHEET_ROWS
                     if not is_sheet or items > MAX_ITEMS or tags > 16 * items + MAX_OTHER_TAGS:
-                        raise _too_many(repr(str(path)))
-
-
-def _too_many(name: str) -> InputError:
-    return InputError(
-        f"{name} has more than {MAX_WORKBOOK_CELLS:,} cells or {MAX_SHEET_ROWS:,} rows, or much else: "
-        "save the table as CSV, or leave out columns or rows"
-    )
+                        raise InputError(f"{str(path)!r} {TOO_MANY}")
 
 
 def _read_rows(sheet: Any, name: str) -> tuple[list[list[Any]], Formulas]:
@@ -604,26 +580,13 @@ def _read_rows(sheet: Any, name: str) -> tuple[list[list[Any]], Formulas]:
         values = [cell.value for cell in row]
         cells += len(values)
         if cells > MAX_WORKBOOK_CELLS or number >= MAX_SHEET_ROWS:
-            raise _too_many(name)
+            raise InputError(f"{name} {TOO_MANY}")
         found = ((i, cell.coordinate) for i, cell in enumerate(row) if cell.data_type == FORMULA_CELL)
         formulas |= {(number, i): cell for i, cell in found}
         while values and values[-1] is None:
             values.pop()
         rows.append(values)
     return rows, formulas
-
-
-def _check_last(computed: Formulas, kept: list[int], lines: LinesLeftOut, name: str) -> None:
-    """Raise InputError if the last row has formulas where no other has: it may be their total."""
-    others = {i for row, i in computed if row != kept[-1]}
-    alone = [cell for (row, i), cell in computed.items() if row == kept[-1] and i not in others]
-    if alone and len(kept) > 2 and not lines.complete:
-        place = kept[-1] + 1 if lines.last else LAST
-        raise InputError(
-            f"{name} has a formula in cell {alone[0]} of the last row, and values above it: if it sums up "
-            f"the others, say {lines.advise(place)} to leave the row out; if it is a row like them, "
-            f"{lines.advise(NO_MORE)}"
-        )
 
 
 def _make_table(rows: list[list[Any]], path: Path) -> pa.Table:
@@ -720,18 +683,29 @@ def read_file(path: str | Path, reading: Reading = AS_IT_IS) -> pa.Table:
         UnreachableError: its store does not answer.
     """
     if is_address(path):
-        return _read_object(parse_address("source", str(path)), reading)
+        address = parse_address("source", str(path))
+        bucket, _, name = address.key.rpartition("/")
+        with TemporaryDirectory(prefix="ckcv-") as folder:  # read through a copy
+            copy = Path(folder) / name
+            with convert_errors(InputError, f"cannot read {str(address)!r}"), copy.open("wb") as file:
+                try:
+                    Bucket(address._replace(key=bucket)).download(name, MAX_TABLE_BYTES, file)
+                except FileNotFoundError:
+                    raise InputError(f"there is no object {str(address)!r}") from None
+            try:
+                return read_file(copy, reading)
+            except InputError as error:
+                raise InputError(str(error).replace(str(copy), str(address))) from None
     path = as_path("path", path)
     suffix = find_suffix(path)
     for option, value, suffixes in zip(Reading._fields, reading, FOR, strict=True):
         if value is not None and suffix not in suffixes:
             raise InputError(f"{option} is for {' and '.join(suffixes)}, not {str(path)!r}: leave it out")
-    lines = LinesLeftOut.parse(reading.skip_rows)
+    lines = _LinesLeftOut(reading.skip_rows)
     limited = nullcontext() if suffix in TEXT else limit_memory()
     with convert_errors(InputError, f"cannot read {str(path)!r} as {suffix[1:]}"), limited:
         if suffix in TEXT:
-            separator = "\t" if reading.separator is None and suffix == ".tsv" else reading.separator
-            columns = _read_text(path, separator, lines, suffix in SPACED, reading.encoding)
+            columns = _read_text(path, suffix, reading, lines)
         elif suffix in EXCEL:
             columns = _read_excel(path, reading.sheet, lines)
         elif suffix == ".parquet":
@@ -740,22 +714,6 @@ def read_file(path: str | Path, reading: Reading = AS_IT_IS) -> pa.Table:
             columns = {".feather": _feather, ".npz": _npz}.get(suffix, _svmlight)(path)
         check_text(repr(str(path)), *(column for column in columns.columns if is_plain(column.type)))
         return with_plain_values(columns)
-
-
-def _read_object(address: Address, reading: Reading) -> pa.Table:
-    """Read a table from an object store, through a copy that is removed at the end."""
-    bucket, _, name = address.key.rpartition("/")
-    with TemporaryDirectory(prefix="ckcv-") as folder:
-        copy = Path(folder) / name
-        with convert_errors(InputError, f"cannot read {str(address)!r}"), copy.open("wb") as file:
-            try:
-                Bucket(address._replace(key=bucket)).download(name, MAX_TABLE_BYTES, file)
-            except FileNotFoundError:
-                raise InputError(f"there is no object {str(address)!r}") from None
-        try:
-            return read_file(copy, reading)
-        except InputError as error:
-            raise InputError(str(error).replace(str(copy), str(address))) from None
 
 
 def with_plain_values(columns: pa.Table) -> pa.Table:
@@ -1008,7 +966,18 @@ def _arrow(X: Any) -> pa.Table:
     except UNREADABLE as error:
         if not (hasattr(X, "columns") and hasattr(X, "dtypes")):
             raise InputError(f"X cannot be read as columns: {error}") from None
-        columns = _read_each(X)
+        _check_shape(X.shape)
+        read, fields = [], []
+        for name, kind in zip(X.columns, X.dtypes, strict=True):  # each by itself
+            try:
+                part = X[[name]]
+                part = pa.table(part.sparse.to_dense() if type(kind).__name__ == "SparseDtype" else part)
+                read.append(part.column(0))
+                fields.append(part.schema.field(0))
+            except UNREADABLE as unread:  # an empty column, which says why
+                read.append(pa.nulls(len(X)))
+                fields.append(_withhold(str(name), f"{kind} ({unread.args[0]})"))
+        columns = pa.table(read, pa.schema(fields))
     columns = with_plain_values(columns)
     if twins:
         columns = columns.rename_columns([*names, *columns.column_names[len(names) :]])
@@ -1016,22 +985,6 @@ def _arrow(X: Any) -> pa.Table:
     kept = [i for i, name in enumerate(columns.column_names) if name not in index]
     marks = {key: value for key, value in (columns.schema.metadata or {}).items() if key == DECIMAL}
     return columns.select(kept).replace_schema_metadata(marks or None)
-
-
-def _read_each(X: Any) -> pa.Table:
-    """Return the columns of a frame, each by itself; one that Arrow cannot read is empty, and says why."""
-    _check_shape(X.shape)
-    columns, fields = [], []
-    for name, kind in zip(X.columns, X.dtypes, strict=True):
-        try:
-            part = X[[name]]
-            part = pa.table(part.sparse.to_dense() if type(kind).__name__ == "SparseDtype" else part)
-            read, field = part.column(0), part.schema.field(0)
-        except UNREADABLE as error:
-            read, field = pa.nulls(len(X)), _withhold(str(name), f"{kind} ({error.args[0]})")
-        columns.append(read)
-        fields.append(field)
-    return pa.table(columns, pa.schema(fields))
 
 
 def _check_shape(shape: tuple[int, ...]) -> None:

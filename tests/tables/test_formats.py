@@ -261,7 +261,7 @@ def test_every_row_is_read_and_what_may_be_none_is_asked_about(end, lines, skip,
 
 
 def test_names_inside_a_line_are_not_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ckcv_ray.tables.read.number_lines", pytest.fail)
+    monkeypatch.setattr("ckcv_ray.tables.read._number_lines", pytest.fail)
     (tmp_path / "a.csv").write_text("x,y\n" + "xx,y\nz,xy\n" * 8)
     assert read(tmp_path / "a.csv").learn.num_rows == 16
 

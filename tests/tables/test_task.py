@@ -23,11 +23,11 @@ from sklearn.datasets import dump_svmlight_file
 from ckcv_ray import Execution, Job, Study, verify
 from ckcv_ray.core.bounds.binomial import clopper_pearson
 from ckcv_ray.core.draws import Draws, hold_out
-from ckcv_ray.errors import InputError
+from ckcv_ray.errors import InputError, read_as
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.tables import columns
 from ckcv_ray.tables import roles as module
-from ckcv_ray.tables.columns import NOTHING_ASKED, DeclaredTypes, Schema
+from ckcv_ray.tables.columns import NOTHING_ASKED, Column, DeclaredTypes, Schema
 from ckcv_ray.tables.named import read, read_task
 from ckcv_ray.tables.predictions import PredictionColumns, read_predictions
 from ckcv_ray.tables.questions import describe_sorted
@@ -209,8 +209,8 @@ def test_a_table_is_understood_again_from_the_columns_of_its_task(numbers, words
     rows = {"x": [*numbers, 1.0, 2.0], "w": [*words, "a", "a"], "d": [*days, date(2000, 1, 1), None]}
     columns = pa.table(rows | {"y": [*Y, 0, 1]})
     task = Task.from_table(columns)
-    schema = Schema.from_json(json.loads(json.dumps([asdict(one) for one in task.schema])))
-    again = Task.restore(task.columns(), Roles("y"), schema, salt=task.salt)
+    known = read_as(list[Column], json.loads(json.dumps([asdict(one) for one in task.schema])))
+    again = Task.restore(task.columns(), Roles("y"), Schema(tuple(known)), salt=task.salt)
     assert again.digest == task.digest
     assert again.X.tobytes() == task.X.tobytes()
 
