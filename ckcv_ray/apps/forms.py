@@ -9,9 +9,10 @@ markup is escaped. The same run and answers give the same bytes.
 """
 
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
+from itertools import product
 from typing import NamedTuple
 
 from ckcv_ray.errors import InputError, Stored, check_choice, pluralize, quote, read_as, suggest
@@ -105,7 +106,18 @@ def fill_items(
         )
     told, left, partly = list[Section](), list[str](), 0
     for item in form.item:
-        found = [Fact("from the run", text) for name in item.facts for text in list_sentences(sections, name)]
+        sentences = list[str]()  # facts of these names, or below them ("packages.numpy"), and tables
+        for name, section in product(item.facts, sections):
+            for fact in section.facts:
+                if fact.name == name or fact.name.startswith(f"{name}."):
+                    text = f"{UNNAMED.get(fact.name, f'{fact.name}: ').strip()} {fact.text}".strip()
+                    sentences.append(text if text.endswith(".") else f"{text}.")
+            for table in [table for table in section.tables if table.title == name and table.rows]:
+                for first, *rest in table.rows:
+                    cells = map(" ".join, zip(table.heads[1:], rest, strict=True))
+                    sentences.append(f"{first}: {', '.join(cells)}.")
+                sentences.append(table.note)
+        found = [Fact("from the run", text) for text in sentences]
         said = [Fact(BY_PERSON, text) for text in divide_paragraphs(answers.get(item.number, ""))]
         kind, title = "item", f"{item.section}, {item.number}: {item.text}"
         if item.ask and not said:
@@ -114,9 +126,9 @@ def fill_items(
             partly += bool(found)
         nothing = Fact("", "the run says nothing about this")
         told.append(Section(f"{kind}-{len(told)}", title, [*found, *said] or [nothing]))
-    first = [fact for section in sections if section.name == "quote" for fact in section.facts]
-    verdict = [fact.text for fact in first if fact.name in ("accepted", "verdict")]
-    verdict += [f"{fact.name}: {fact.text}" for fact in first if fact.name in (CAUTION, QUESTION)]
+    quoted = [fact for section in sections if section.name == "quote" for fact in section.facts]
+    verdict = [fact.text for fact in quoted if fact.name in ("accepted", "verdict")]
+    verdict += [f"{fact.name}: {fact.text}" for fact in quoted if fact.name in (CAUTION, QUESTION)]
     filled = f"{pluralize(len(told), 'item')}: {len(told) - len(left)} filled"
     counts = f"{filled}; {len(left)} left to a person, {partly} of them filled in part by the run."
     about = (NO_CONFORMITY, *verdict, f"Source: {form.source}.", form.note, counts)
@@ -129,17 +141,3 @@ def fill_items(
         values |= {"origin": "ckcv report", "maker": f"ckcv report from the files of run {run_id}{answered}"}
         text = load_template("page.html").render(top=(), rest=told, heading=[], short=False, **values)
     return FilledForm(text.encode(), told, left, counts)
-
-
-def list_sentences(sections: Sequence[Section], name: str) -> Iterator[str]:
-    """Yield as sentences the facts of a name, or below it ("packages.numpy"), and a table of that name."""
-    for section in sections:
-        for fact in section.facts:
-            if fact.name == name or fact.name.startswith(f"{name}."):
-                text = f"{UNNAMED.get(fact.name, f'{fact.name}: ').strip()} {fact.text}".strip()
-                yield text if text.endswith(".") else f"{text}."
-        for table in [table for table in section.tables if table.title == name and table.rows]:
-            for first, *rest in table.rows:
-                cells = ", ".join(f"{head} {cell}" for head, cell in zip(table.heads[1:], rest, strict=True))
-                yield f"{first}: {cells}."
-            yield table.note

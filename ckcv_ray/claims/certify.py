@@ -485,10 +485,13 @@ def show_rows(asked: str, true: str | None, delta: float) -> tuple[dict[str, Any
 
 def _describe_rows(quantity: Quantity, bound: float | None, shown: dict[str, Any]) -> str:
     """Return the table of ``show_rows``, and what it assumes; without a bound, the distance is left open."""
-    of = " and ".join(quantity.made_of) or (
-        quantity.title if quantity.width_of is None else "share within it"
-    )
-    cells = [[f"true {of}", *(f"power {SHARE_OF_ROWS.format(power)}" for power in POWERS)]]
+    of = quantity.title if quantity.width_of is None else "share within it"
+    cells = [
+        [
+            f"true {' and '.join(quantity.made_of) or of}",
+            *(f"power {SHARE_OF_ROWS.format(power)}" for power in POWERS),
+        ]
+    ]
     for row in shown["table"]:
         counts = (f"> {shown['most']:,}" if n is None else f"{n:,}" for n in row["rows"])
         cells.append([" and ".join(map(SHARE_OF_ROWS.format, row["true"])), *counts])

@@ -64,7 +64,6 @@ class Error(Quantity):
         return Counts(losses[held.order], int(np.sum(predicted != y)), len(y))
 
 
-@dataclass(frozen=True)
 class Weighed(Quantity):
     """An error in which units count by their weight, whose maximum is stated beforehand.
 

@@ -251,12 +251,11 @@ class PredictiveValue(Predictive):
 
     def choose_cut_off(self, held: HeldOutPredictions, rule: Rule) -> ChosenCutOff:
         """Return the cut-off of the last test that passed."""
-        tests = self.test(held, rule)
-        if tests.passed:
-            cut_off = CutOff(tests.chosen.threshold, held.problem.positive)
-            return ChosenCutOff(cut_off, n_tested=len(tests.counts))
-        lack = f"no cut-off is chosen, since for none the {self.title} that is required is proven."
-        return ChosenCutOff(None, lack, n_tested=len(tests.counts))
+        tests, lack = self.test(held, rule), ""
+        cut_off = None if tests.least is None else CutOff(tests.least, held.problem.positive)
+        if cut_off is None:
+            lack = f"no cut-off is chosen, since for none the {self.title} that is required is proven."
+        return ChosenCutOff(cut_off, lack, n_tested=len(tests.counts))
 
     def test(self, held: HeldOutPredictions, rule: Rule) -> FixedSequence:
         """Return the tests of the value that the study requires, on a rule's scores; they are made once."""
@@ -423,10 +422,8 @@ class AnsweredError(OfAnswered):
         """Yield the claim of the allowed error, at the last threshold that passed."""
         tests = self.test(held, rule)
         _, (wrong,), (rows,) = tests.chosen
-        bound, least = tests.prove(held.copies), tests.least
-        claim = Claim(
-            self, rule.name, bound, tests.delta, "", errors=wrong, rows=rows, least_confidence=least
-        )
+        claim = Claim(self, rule.name, tests.prove(held.copies), tests.delta, "", errors=wrong, rows=rows)
+        claim = replace(claim, least_confidence=tests.least)
         passed = f"{tests.passed} of {len(tests.counts)} thresholds passed in a fixed sequence"
         jointly = f"jointly with probability at least {format_level(held.delta)}"
         seen = f"holdout: {wrong} of {rows} previously unused rows answered wrong, Clopper-Pearson; {passed}"

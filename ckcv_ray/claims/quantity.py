@@ -138,6 +138,18 @@ class HeldOutPredictions:
         """Return the bound on the mean loss, from those of held-out units; see ``betting.bound_losses``."""
         return bound_losses(losses, delta, shares, self.copies, self.drawn)
 
+    def bound_wrong(self, wrong: Mask, delta: float) -> tuple[float, str]:
+        """Return the bound on the probability that a unit, or pair, is wrong, and its name.
+
+        Which are wrong is in the order of the draw; where some are copies, their positions are not used.
+        """
+        certification = self.problem.certification
+        stevens = isinstance(certification, Holdout) and certification.holdout_bound == "stevens"
+        if stevens and not self.copies:
+            return bound_in_order(wrong, delta), "Stevens by positions in the order of the draw"
+        bound = bound_count(int(np.sum(wrong)), len(wrong), delta, self.copies, self.drawn)
+        return bound, CLOPPER_PEARSON
+
     def state_premise(self, of_counts: bool) -> tuple[str, str, str]:
         """Return what is assumed about the held-out rows; what is ``of_counts`` takes only independence.
 
@@ -520,7 +532,7 @@ class Quantity(Declared):
         if not len(counts.losses):
             return None, "and nothing can be counted"
         if self.is_binomial and not held.problem.has_losses:
-            return bound_wrong(held, counts.losses > 0, held.delta)
+            return held.bound_wrong(counts.losses > 0, held.delta)
         bound = held.bound_losses(counts.losses, held.delta, counts.shares)
         return bound, name_loss_bound(len(counts.losses), held.problem.task.unit, held.drawn)
 
@@ -701,22 +713,6 @@ def bound_count(wrong: int, units: int, delta: float, copies: int = 0, one_law: 
     left = count_without(copies, units)
     bound = float(clopper_pearson(min(wrong, left), left, delta))
     return bound if one_law or wrong != left - 1 else max(bound, 1 - delta / left)
-
-
-def bound_wrong(held: HeldOutPredictions, wrong: Mask, delta: float) -> tuple[float, str]:
-    """Return the bound on the probability that a held-out row, or pair, is wrong, and its name.
-
-    Args:
-        held: the held-out rows; where some are copies, their positions are not used.
-        wrong: which are wrong, in the order of the draw.
-        delta: probability that the bound fails.
-    """
-    certification = held.problem.certification
-    stevens = isinstance(certification, Holdout) and certification.holdout_bound == "stevens"
-    if stevens and not held.copies:
-        return bound_in_order(wrong, delta), "Stevens by positions in the order of the draw"
-    bound = bound_count(int(np.sum(wrong)), len(wrong), delta, held.copies, held.drawn)
-    return bound, CLOPPER_PEARSON
 
 
 class Acceptance(NamedTuple):

@@ -28,7 +28,6 @@ from ckcv_ray.claims.quantity import (
     Need,
     Quantity,
     bound_count,
-    bound_wrong,
     read_quantity,
 )
 from ckcv_ray.claims.rules import CutOff, Rule, orient_scores
@@ -84,7 +83,7 @@ class Recall(Quantity):
                 bound = bound_count(errors, n, delta / chosen.n_tested, held.copies)
                 name = f"{CLOPPER_PEARSON} for {chosen.n_tested} cut-offs together"
             else:
-                bound, name = bound_wrong(held, wrong, delta)
+                bound, name = held.bound_wrong(wrong, delta)
             claim = Claim(self, rule.name, bound, delta, "", label=label, errors=errors, rows=n)
             claim = replace(claim, cut_off=rule.cut_off and rule.cut_off.value, guaranteed=guaranteed)
             method = f"holdout: {errors} of {n} previously unused rows of class {label!r} {of}, {name}"
