@@ -222,7 +222,7 @@ class Judgement(Compared):
             "labels": [*self.labels],
             "confusion": None if counts is None else counts[:, :-1].tolist(),
             "no_class": None if counts is None else counts[:, -1].tolist(),
-            "accepted": [decision.to_json() for decision in self.decisions] or None,
+            "accepted": [one._asdict() | {"condition": str(one.condition)} for one in self.decisions] or None,
             "cautions": self.list_cautions(),
         }
 

@@ -35,18 +35,16 @@ class PairedCounts(NamedTuple):
         won, lost: rows that only the other one gets wrong, and those that only the winner does.
         differences: for each unit the share of its rows that the winner gets wrong, minus that of the other
             one, in the order of the draw, (units,); for numbers, clipped errors instead.
-        shares: what each unit counts for, in [0, 1], (units,); None if all count the same.
     """
 
     won: int
     lost: int
     differences: Differences
-    shares: Values | None = None
 
-    def bound(self, held: HeldOutPredictions, delta: float) -> float:
-        """Return the upper bound on the share of losses, from the held-out rows."""
-        if held.problem.has_losses or self.shares is not None:
-            return held.bound_losses((1 + self.differences) / 2, delta, self.shares)
+    def bound(self, held: HeldOutPredictions, delta: float, shares: Values | None = None) -> float:
+        """Return the upper bound on the share of losses; ``shares`` is as for ``betting.bound_losses``."""
+        if held.problem.has_losses or shares is not None:
+            return held.bound_losses((1 + self.differences) / 2, delta, shares)
         return bound_count(self.lost, self.won + self.lost, delta, held.copies)
 
 
@@ -130,22 +128,20 @@ def add_gate(held: HeldOutPredictions, claim: Claim) -> Claim:
     loss, gates = held.measure_loss(held.predict(rule).label), list[Gate]()
     for number, constant in enumerate(held.constants):
         of_constant = held.measure_loss(np.full(len(y), constant))
-        both = [compare_rows(held, of, of_constant, shares) for of in (loss, np.zeros(len(loss)))]
-        (compared, _), (bound, least) = both, (counts.bound(held, claim.delta) for counts in both)
-        gates.append(Gate(predicted=number, lost=compared.lost, won=compared.won, bound=bound, least=least))
+        both = [compare_rows(held, of, of_constant) for of in (loss, np.zeros(len(loss)))]
+        won, lost, _ = both[0]
+        gates.append(Gate(number, lost, won, *(counts.bound(held, claim.delta, shares) for counts in both)))
     if not gates:
         return claim
     hardest = max(gates, key=lambda gate: gate.bound)
     return replace(claim, gate=replace(hardest, least=max(gate.least for gate in gates)))
 
 
-def compare_rows(
-    held: HeldOutPredictions, loss: Numbers, against: Numbers, shares: Values | None = None
-) -> PairedCounts:
+def compare_rows(held: HeldOutPredictions, loss: Numbers, against: Numbers) -> PairedCounts:
     """Compare the winner with another model on the held-out rows, from the loss of both on each row."""
     of_rows = np.subtract(loss, against, dtype=np.float64)
     _, units = np.unique(held.rows.row_units, return_inverse=True)
     rounding = 0.0 if held.problem.clip is None else GRAIN / ONE  # both losses are rounded up
     differences = average_by_group(np.minimum(of_rows + rounding, 1), units)[held.order]
     won, lost = int(np.sum(of_rows < 0)), int(np.sum(of_rows > 0))
-    return PairedCounts(won, lost, differences, shares)
+    return PairedCounts(won, lost, differences)

@@ -34,7 +34,6 @@ import numpy as np
 
 from ckcv_ray.claims.quantity import (
     SAME_RATE,
-    ChosenCutOff,
     Claim,
     Counts,
     HeldOutPredictions,
@@ -249,13 +248,13 @@ class PredictiveValue(Predictive):
         lack = tests.explain(self, held.problem.all_rows.n, ["positive", "other"])
         yield self.conclude(claim, held, method, lack)
 
-    def choose_cut_off(self, held: HeldOutPredictions, rule: Rule) -> ChosenCutOff:
+    def choose_cut_off(self, held: HeldOutPredictions, rule: Rule) -> tuple[CutOff | None, str, int]:
         """Return the cut-off of the last test that passed."""
         tests, lack = self.test(held, rule), ""
         cut_off = None if tests.least is None else CutOff(tests.least, held.problem.positive)
         if cut_off is None:
             lack = f"no cut-off is chosen, since for none the {self.title} that is required is proven."
-        return ChosenCutOff(cut_off, lack, n_tested=len(tests.counts))
+        return cut_off, lack, len(tests.counts)
 
     def test(self, held: HeldOutPredictions, rule: Rule) -> FixedSequence:
         """Return the tests of the value that the study requires, on a rule's scores; they are made once."""

@@ -414,23 +414,6 @@ class Counts(NamedTuple):
     shares: Values | None = None
 
 
-class ChosenCutOff(NamedTuple):
-    """What was found for a condition that the study requires.
-
-    Attributes:
-        cut_off: the cut-off of the scores; None if none is required, or none qualifies.
-        lack: why none qualifies, as the end of a sentence; else "".
-        misses: the number of the class whose recall it guarantees, -1 if there is none, and how many held-out
-            rows of that class it may miss, which are counted as missed.
-        n_tested: how many cut-offs were tested on the same rows; None if it was not found by tests.
-    """
-
-    cut_off: CutOff | None = None
-    lack: str = ""
-    misses: tuple[int, int] = (-1, 0)
-    n_tested: int | None = None
-
-
 class Need(NamedTuple):
     """What it takes for a claim to say something, and what there will be; known before a run."""
 
@@ -590,8 +573,12 @@ class Quantity(Declared):
         """Return what follows from two recalls in [0, 1], elementwise; it increases in both."""
         raise NotImplementedError
 
-    def choose_cut_off(self, held: HeldOutPredictions, rule: Rule) -> ChosenCutOff:
-        """Return the cut-off of a rule's scores for the condition of the study, if it ``brings`` others."""
+    def choose_cut_off(self, held: HeldOutPredictions, rule: Rule) -> tuple[CutOff | None, str, int]:
+        """Return the cut-off of a rule's scores that the study requires, or else why none qualifies.
+
+        The last is the number of rows of its class that a recall may miss at this cut-off, which count as
+        missed, and for a predictive value that of the cut-offs tested on the same rows.
+        """
         raise NotImplementedError
 
     def scale(self, value: float) -> float:
@@ -722,10 +709,6 @@ class Acceptance(NamedTuple):
     met: bool
     refuted: bool  # whether the contrary is proven, at the same level
     proven: str  # what is proven of its quantity, in words
-
-    def to_json(self) -> dict[str, str | bool]:
-        """Return the fields as JSON values."""
-        return {**self._asdict(), "condition": str(self.condition)}
 
 
 def decide(condition: Condition, claims: Sequence[Claim], units: int, has_losses: bool) -> Acceptance:

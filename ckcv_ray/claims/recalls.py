@@ -21,7 +21,6 @@ import numpy as np
 
 from ckcv_ray.claims.quantity import (
     CLOPPER_PEARSON,
-    ChosenCutOff,
     Claim,
     Counts,
     HeldOutPredictions,
@@ -62,32 +61,35 @@ class Recall(Quantity):
 
     def claim(self, held: HeldOutPredictions, rule: Rule) -> Iterator[Claim]:
         """Yield a claim for each class, at the cut-off that the study requires; see ``Quantity``."""
-        required, chosen, predicted = held.problem.required, ChosenCutOff(), held.predict(rule)
+        required, predicted = held.problem.required, held.predict(rule)
+        chosen: tuple[CutOff | None, str, int] = None, "", 0
         if required is not None:
             quantity = read_quantity(required.name)
             chosen = held.make_once(("cut-off", rule), partial(quantity.choose_cut_off, held, rule))
-        if chosen.cut_off is not None:
-            rule = replace(rule, cut_off=chosen.cut_off)
-            predicted = predicted._replace(label=chosen.cut_off.classify(predicted.score))
+        cut_off, none, count = chosen
+        if cut_off is not None:
+            rule = replace(rule, cut_off=cut_off)
+            predicted = predicted._replace(label=cut_off.classify(predicted.score))
         (of_all, together), y = share_recalls(held.problem), held.rows.y[held.order]
         delta = of_all / together
         jointly = f"; jointly for the {together} classes with probability at least {format_level(of_all)}"
         for number in self.list_classes(held.problem):
             label = held.problem.task.classes[number]
             wrong = predicted.label[held.order][y == number] != number
-            errors, of, n = 0 if chosen.lack else int(np.sum(wrong)), "wrong", len(wrong)
-            if guaranteed := chosen.misses[0] == number:
-                errors, of = chosen.misses[1], "may be missed by the cut-off chosen"
+            errors, of, n = 0 if none else int(np.sum(wrong)), "wrong", len(wrong)
+            guaranteed = required is not None and required.name == str(self) and not none
+            if guaranteed:
+                errors, of = count, "may be missed by the cut-off chosen"
                 bound, name = bound_count(errors, n, delta, held.copies), CLOPPER_PEARSON
-            elif chosen.n_tested is not None:
-                bound = bound_count(errors, n, delta / chosen.n_tested, held.copies)
-                name = f"{CLOPPER_PEARSON} for {chosen.n_tested} cut-offs together"
+            elif required is not None and required.kind.made_of:
+                bound = bound_count(errors, n, delta / count, held.copies)
+                name = f"{CLOPPER_PEARSON} for {count} cut-offs together"
             else:
                 bound, name = held.bound_wrong(wrong, delta)
             claim = Claim(self, rule.name, bound, delta, "", label=label, errors=errors, rows=n)
             claim = replace(claim, cut_off=rule.cut_off and rule.cut_off.value, guaranteed=guaranteed)
             method = f"holdout: {errors} of {n} previously unused rows of class {label!r} {of}, {name}"
-            lack = chosen.lack or ("" if n else f"there are no held-out rows of class {label!r}.")
+            lack = none or ("" if n else f"there are no held-out rows of class {label!r}.")
             method += jointly * (together > 1)
             yield self.conclude(claim, held, method, lack)
 
@@ -124,7 +126,7 @@ class BinaryRecall(Recall):
         """Return the number of its class."""
         return [problem.positive if self.of_positive else 1 - problem.positive]
 
-    def choose_cut_off(self, held: HeldOutPredictions, rule: Rule) -> ChosenCutOff:
+    def choose_cut_off(self, held: HeldOutPredictions, rule: Rule) -> tuple[CutOff | None, str, int]:
         """Return the cut-off at which the recall is at least what the study requires."""
         problem, condition = held.problem, held.problem.required
         assert condition is not None
@@ -138,10 +140,10 @@ class BinaryRecall(Recall):
                 f"a cut-off with {condition} takes {needed:,} held-out rows of class "
                 f"{problem.task.classes[number]!r}, and there are {len(ordered):,}."
             )
-            return ChosenCutOff(None, lack)
+            return None, lack, 0
         misses = int(np.count_nonzero(within)) - 1  # the bound increases with the count
         value = ordered[misses] if number == positive else np.nextafter(ordered[-1 - misses], np.inf)
-        return ChosenCutOff(CutOff(float(value), positive), misses=(number, misses))
+        return CutOff(float(value), positive), "", misses
 
 
 @register_quantity

@@ -472,7 +472,7 @@ class Certified(Result):
             "below_baseline": self.proven < c.baseline.error if first.quantity.is_error else None,
             "measured": measured or None,
             "calibration": found and found._asdict() | {"bins": bins},
-            "accepted": [decision.to_json() for decision in self.decisions] or None,
+            "accepted": [one._asdict() | {"condition": str(one.condition)} for one in self.decisions] or None,
             "constant": None not in c.constants["members"],
             "classes": [
                 {"label": label, "rows": rows, "share": rows / c.n_rows}

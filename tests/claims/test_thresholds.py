@@ -61,17 +61,15 @@ def test_a_cut_off_misses_at_most_as_many_as_its_bound_allows(values, positive, 
     score = np.array(values)
     y = np.array([random.randint(0, 1) for _ in values], np.int32)
     quantity = read_quantity("sensitivity" if number == positive else "specificity")
-    chosen = quantity.choose_cut_off(make_held(score, y, f"{quantity}>=0.9", positive), REFIT)
+    cut_off, lack, misses = quantity.choose_cut_off(make_held(score, y, f"{quantity}>=0.9", positive), REFIT)
     m = int(np.sum(y == number))
-    assert (chosen.cut_off is None) == bool(chosen.lack) == (m < find_fewest_rows(1 - 0.9, 0, D))
-    if chosen.lack:
+    assert (cut_off is None) == bool(lack) == (m < find_fewest_rows(1 - 0.9, 0, D))
+    if cut_off is None:
         return
-    of_class, misses = chosen.misses
-    assert of_class == number
-    wrong = int(np.sum(chosen.cut_off.classify(score)[y == number] != number))
+    wrong = int(np.sum(cut_off.classify(score)[y == number] != number))
     assert wrong <= misses
     assert clopper_pearson(misses, m, D) <= 1 - 0.9 < clopper_pearson(misses + 1, m, D)
-    further = CutOff(np.nextafter(chosen.cut_off.value, np.inf), positive)  # the next one misses too many
+    further = CutOff(np.nextafter(cut_off.value, np.inf), positive)  # the next one misses too many
     if number == positive:
         assert np.sum(further.classify(score)[y == number] != number) > misses
 
