@@ -21,11 +21,12 @@ import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from itertools import compress
 from math import exp, fsum, log
 from os import PathLike
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -76,6 +77,7 @@ from ckcv_ray.tables.task import Task, compute_salt, hash_columns, join_copies, 
 BETTER, NOT_WORSE, WORSE, OPEN = "better", "not worse", "worse", "not yet proven"
 MAX_KNOWN = 0.1  # share of judged rows that may equal rows a run has learned from
 HOLDS, UNKNOWN, ALARM, UNCERTIFIED = "holds", "unknown", "alarm", "not_certified"
+Runs: TypeAlias = list[tuple[str, Result]]  # with their folders
 LARGEST_LOG = 700.0  # exp of it is still a float
 CONDITIONS = (
     "This holds if rows arrive independently of how they are classified, and if their labels do: labels "
@@ -154,11 +156,6 @@ class Question:
         check_delta(self.delta)
         integer("uses", self.uses, least=1, most=pieces.MAX_SHARES)
 
-    @property
-    def shared_delta(self) -> float:
-        """One use's share of delta."""
-        return self.delta / self.uses
-
 
 class Side(NamedTuple):
     """One of the two classifiers on the judged rows."""
@@ -167,8 +164,6 @@ class Side(NamedTuple):
     by: str  # a phrase that says what classifies
     wrong: NDArray[np.bool_]  # which rows are wrong, (rows,)
     predicted: NDArray[np.generic]  # the labels it predicts, (rows,)
-    known: NDArray[np.bool_]  # which rows equal one it has learned from, label aside, (rows,)
-    discrete: bool = False  # whether rows of different examples are often equal in its columns
 
 
 @dataclass(frozen=True)
@@ -242,18 +237,25 @@ class Comparison:
 
     def state(self) -> str:
         """Return what is proven in one sentence."""
-        level = format_level(self.question.shared_delta / 2)
+        question, answer = self.question, self.answer
+        level = format_level(question.delta / question.uses / 2)
         methods = {
             paired.SIGN: "exact sign test",
             paired.COUNTS: "Clopper-Pearson for both counts",
             paired.BETTING: name_loss_bound(self.units, self.unit),
         }
         how = f"with probability at least {level} over the judged rows ({methods[self.verdict.method]})"
-        if self.answer == WORSE:
-            return f"proven worse: {self._claim('more often', 'more than')}, {how}"
-        claim = self._claim("less often", "at most")
-        if self.answer != OPEN:
-            return f"proven {self.answer}: {claim}, {how}"
+        new = " whose features were not learned from" if self.left_out else ""
+        what = f"a new row{new} is misclassified"
+        if question.group is not None:
+            what = f"the rows{new} of a new group are on average misclassified"
+        compared, limited = ("more often", "more than") if answer == WORSE else ("less often", "at most")
+        if question.no_worse is not None:
+            points = 100 * question.no_worse
+            compared = f"{limited} {points:g} percentage point{'' if points == 1 else 's'} more often"
+        claim = f"{what} {compared} by {self.run.name} than by {self.reference.name}"
+        if answer != OPEN:
+            return f"proven {answer}: {claim}, {how}"
         outlook = (
             f"about {self.expected:,} new {self.unit}s, like these but none of them, are expected to prove it"
             if self.expected is not None
@@ -284,7 +286,7 @@ class Comparison:
             "method": self.verdict.method,
             "no_worse": self.question.no_worse,
             "delta": self.question.delta,
-            "delta_of_each_statement": self.question.shared_delta / 2,
+            "delta_of_each_statement": self.question.delta / self.question.uses / 2,
             f"expected_{self.unit}s": self.expected,
             "use": {
                 "tables": list(self.use.tables),
@@ -296,18 +298,6 @@ class Comparison:
             },
             "cautions": list(self.cautions),
         }
-
-    def _claim(self, compared: str, limited: str) -> str:
-        """Return a phrase that says how often the run errs, compared with the other or with a margin."""
-        new = " whose features were not learned from" if self.left_out else ""
-        what = f"a new row{new} is misclassified"
-        if self.question.group is not None:
-            what = f"the rows{new} of a new group are on average misclassified"
-        if self.question.no_worse is None:
-            return f"{what} {compared} by {self.run.name} than by {self.reference.name}"
-        points = 100 * self.question.no_worse
-        margin = f"{points:g} percentage point{'' if points == 1 else 's'}"
-        return f"{what} {limited} {margin} more often by {self.run.name} than by {self.reference.name}"
 
 
 def compare(
@@ -339,52 +329,41 @@ def compare(
         raise InputError("give either the folder of another run, or predictions=COLUMN: one of the two")
     folders = [place for place in (folder, reference) if place is not None]
     runs = [(str(RunFolder(place)), load(place)) for place in folders]
-    judged = _read_judged(runs, question, columns, thousands)
-    groups = find_groups(question.group, judged.columns.column_names)
-    left_out, judged, sides = _leave_out_known(judged, _classify(runs, predictions, judged))
-    run, against = sides
+    columns, counted, rows, cautions = _read_judged(runs, question, columns, thousands)
+    judged = runs[0][1].task.keep_words(columns).filter(pa.array(counted))
+    groups = find_groups(question.group, judged.column_names)
+    new, (run, against), has_twins = _classify(runs, predictions, judged, rows, cautions)
+    judged, counted[counted] = judged.filter(pa.array(new)), new
     for name in groups:
-        check_column(name, judged.columns.column_names, " for the groups")
-    of = Units.read(judged.columns, groups).row_units  # the loss of a group is the mean of its rows
-    losses = [average_by_group(side.wrong, of) for side in sides]
-    draws = Draws(runs[0][1].study.seed, compute_salt(judged.columns, groups)).at(*JUDGED)
+        check_column(name, judged.column_names, " for the groups")
+    of = Units.read(judged, groups).row_units  # the loss of a group is the mean of its rows
+    losses = [average_by_group(side.wrong, of) for side in (run, against)]
+    draws = Draws(runs[0][1].study.seed, compute_salt(judged, groups)).at(*JUDGED)
     differences = (losses[0] - losses[1])[draws.make_generator().permutation(len(losses[0]))]
-    answers = [list(map(str, side.predicted)) for side in sides]
+    answers = [list(map(str, side.predicted)) for side in (run, against)]
     answer = json.dumps([question.no_worse, name_groups(groups), question.delta, answers])
-    digests = *_list_digests(judged.digests, sides), hashlib.sha256(answer.encode()).hexdigest()
-    compared = f"{run.name}, {against.name}"
-    use = pieces.make_use(judged.tables, *digests, compared, question.uses, question.delta)
-    asked = differences, question.shared_delta, question.no_worse, question.group is not None
+    digests = *_digest_rows(runs, columns, counted, has_twins), hashlib.sha256(answer.encode()).hexdigest()
+    compared = plain(f"{run.name}, {against.name}")[: pieces.MAX_OF_COMPARED]
+    date = datetime.now(UTC).isoformat(timespec="seconds")
+    use = pieces.Use(*digests, compared, question.uses, question.delta, date)
+    asked = differences, question.delta / question.uses, question.no_worse, question.group is not None
     verdict = paired.judge_differences(*asked)
     expected = None if verdict.better or verdict.worse else paired.expect_units(*asked)
     errors = float(losses[0].mean()), float(losses[1].mean())
     files = [RunFolder(name).files for name, _ in runs]
     number, repeated, places, unwritable = _count_use(use, files, ledger)
     return Comparison(
-        *(question, run, against, errors, len(differences), verdict, expected, left_out),
-        *(tuple(judged.cautions), use, number, repeated, places, unwritable),
+        *(question, run, against, errors, len(differences), verdict, expected, int(np.sum(~new))),
+        *(tuple(cautions), use, number, repeated, places, unwritable),
     )
 
 
-class _JudgedRows(NamedTuple):
-    """Judged rows that every classifier can classify."""
-
-    columns: pa.Table  # as they were read
-    rows: list[NDArray[np.float64]]  # as numbers, for each run
-    task: Task  # of the first run
-    # SHA-256 of the labelled rows, in any order: over all columns, and over those that each run has learned
-    # from and its target
-    tables: list[str]
-    # digests of each row over the same columns but the label: one array (rows,) for each
-    digests: list[NDArray[np.uint64]]
-    cautions: list[str]  # which rows were left out, and what may void the proof
-
-
 def _read_judged(
-    runs: list[tuple[str, Result]], question: Question, columns: pa.Table, thousands: str
-) -> _JudgedRows:
-    """Return the rows that have a label and can be classified by every run.
+    runs: Runs, question: Question, columns: pa.Table, thousands: str
+) -> tuple[pa.Table, NDArray[np.bool_], list[Rows], list[str]]:
+    """Return the table, and which rows have a label and can be classified by every run, (rows,).
 
+    Then these rows as numbers, for each run, and cautions: which rows were left out.
     Refuse runs that cannot be compared: both have to be of classes, of one target, and not one run.
     """
     (place, first), *others = runs
@@ -413,7 +392,7 @@ def _read_judged(
             raise InputError(f"for {folder!r}: {error}") from None
     bad = np.any([rows.bad for rows in found], axis=0) & labelled
     usable = labelled & ~bad
-    cautions = []
+    cautions = list[str]()
     if not labelled.all():
         cautions.append(f"{pluralize(int(np.sum(~labelled)), 'row')} without a label left out")
     if bad.any():
@@ -421,45 +400,59 @@ def _read_judged(
         cautions.append(f"{pluralize(int(bad.sum()), 'row')} that cannot be classified left out: {reason}")
     if not usable.any():
         raise InputError(f"there is no row to compare on: {'; '.join(cautions) or 'the table is empty'}")
-    names = Counter(columns.column_names)
-    hashes = hash_columns(columns, [name for name in names if names[name] == 1])
-    label = hashes.pop(task.target.name)
-    totals = [sum(hashes.values(), 0 * label)]
-    totals += [sum((hashes[name] for name in result.task.features), 0 * label) for _, result in runs]
-    tables = [np.sort(mix(total + label)[labelled]).astype("<u8").tobytes() for total in totals]
-    return _JudgedRows(
-        columns=task.keep_words(columns).filter(pa.array(usable)),
-        rows=[rows.X[usable] for rows in found],
-        task=task,
-        tables=[hashlib.sha256(table).hexdigest() for table in tables],
-        digests=[mix(total)[usable] for total in totals],
-        cautions=cautions,
-    )
+    return columns, usable, [rows.X[usable] for rows in found], cautions
 
 
-def _classify(runs: list[tuple[str, Result]], predictions: str | None, judged: _JudgedRows) -> list[Side]:
-    """Return how runs judge the rows, each by the rule that ``ckcv predict`` uses, and how a column does."""
-    sides = list[Side]()
-    for (name, result), rows in zip(runs, judged.rows, strict=True):
+def _classify(
+    runs: Runs, predictions: str | None, judged: pa.Table, rows: list[Rows], cautions: list[str]
+) -> tuple[NDArray[np.bool_], list[Side], list[bool]]:
+    """Return which rows are new to all runs, and how the runs, or a run and a column, judge these.
+
+    A run judges by the rule that ``ckcv predict`` uses. Rows are known by their features; where different
+    examples are often equal in a run's columns, as is returned last, they count with a caution.
+    """
+    sides, known, has_twins = list[Side](), list[NDArray[np.bool_]](), list[bool]()
+    for (name, result), X in zip(runs, rows, strict=True):
         rule = result.rule()
         if rule.name == "random":
             rule = replace(rule, seed=result.study.seed)
         task = result.problem.every_row if rule.name == "full" else result.task
         try:
-            y = task.target.read(judged.columns)
+            y = task.target.read(judged)
         except InputError as error:
             raise InputError(f"for {name!r}: {error}") from None
-        predicted, known = rule.predict(result.models, rows).label, find_known(rows, task)
-        by, discrete = f"by {rule.classifier()}", count_repeated(task.X, task) > pieces.MAX_TWINS * task.n
-        sides.append(Side(name, by, predicted != y, task.labelled(predicted), known, discrete))
+        predicted = rule.predict(result.models, X).label
+        sides.append(Side(name, f"by {rule.classifier()}", predicted != y, task.labelled(predicted)))
+        known.append(find_known(X, task))
+        has_twins.append(count_repeated(task.X, task) > pieces.MAX_TWINS * task.n)
+    task = runs[0][1].task
     if predictions is not None:
-        task = runs[0][1].task
         if predictions == task.target.name:
             raise InputError(f"predictions={predictions!r} is the column of the true labels: name another")
-        predicted, y = _read_predicted(task, judged.columns, predictions), task.target.read(judged.columns)
-        name, known = f"column {predictions!r}", np.zeros(len(y), dtype=bool)
-        sides.append(Side(name, "from the judged table", predicted != y, task.labelled(predicted), known))
-    return sides
+        predicted, y = _read_predicted(task, judged, predictions), task.target.read(judged)
+        name, by = f"column {predictions!r}", "from the judged table"
+        sides.append(Side(name, by, predicted != y, task.labelled(predicted)))
+    learned: NDArray[np.bool_] = np.array(known)[~np.array(has_twins)].any(axis=0)
+    alike = np.array(known)[has_twins].any(axis=0) & ~learned
+    if learned.mean() > MAX_KNOWN:
+        raise InputError(
+            f"{int(learned.sum()):,} of {pluralize(len(learned), 'judged row')} equal rows that a run has "
+            "learned from: they show nothing about new rows; leave the learning rows out of the table, and "
+            "judge rows that neither has learned from"
+        )
+    if left := int(learned.sum()):
+        left_out = f"{pluralize(left, 'row')} of {len(learned):,} left out"
+        cautions.append(f"{left_out}, whose features a run has learned from")
+    if alike.any():
+        cautions.append(
+            f"CAUTION: {pluralize(int(alike.sum()), 'row')} of {len(alike) - left:,} equal rows that a run "
+            "has learned from, as rows of these columns often do: if they are the same examples, nothing is "
+            "proven"
+        )
+    cautions += _caution_repeats(rows[0][~learned], task)
+    new = ~learned
+    sides = [side._replace(wrong=side.wrong[new], predicted=side.predicted[new]) for side in sides]
+    return new, sides, has_twins
 
 
 def _read_predicted(task: Task, table: pa.Table, column: str) -> Classes:
@@ -474,50 +467,29 @@ def _read_predicted(task: Task, table: pa.Table, column: str) -> Classes:
     return np.asarray(task.target.read(table, column), np.int32)
 
 
-def _leave_out_known(judged: _JudgedRows, sides: list[Side]) -> tuple[int, _JudgedRows, list[Side]]:
-    """Return how many rows do not count, since a run learned from their features; the others; their sides."""
-    known: NDArray[np.bool_] = np.any([side.known & (not side.discrete) for side in sides], axis=0)
-    if known.mean() > MAX_KNOWN:
-        raise InputError(
-            f"{int(known.sum()):,} of {pluralize(len(known), 'judged row')} equal rows that a run has "
-            "learned from: they show nothing about new rows; leave the learning rows out of the table, and "
-            "judge rows that neither has learned from"
-        )
-    cautions, at = list(judged.cautions), ~known
-    kept = [
-        side._replace(wrong=side.wrong[at], predicted=side.predicted[at], known=side.known[at])
-        for side in sides
-    ]
-    if known.any():
-        cautions.append(
-            f"{pluralize(int(known.sum()), 'row')} of {len(known):,} left out, whose features a run has "
-            "learned from"
-        )
-    alike = np.any([side.known & side.discrete for side in kept], axis=0)
-    if alike.any():
-        cautions.append(
-            f"CAUTION: {pluralize(int(alike.sum()), 'row')} of {len(alike):,} equal rows that a run has "
-            "learned from, as rows of these columns often do: if they are the same examples, nothing is "
-            "proven"
-        )
-    rows, digests = [X[at] for X in judged.rows], [each[at] for each in judged.digests]
-    cautions += _caution_repeats(rows[0], judged.task)
-    counted = judged._replace(columns=judged.columns.filter(pa.array(at)), rows=rows, digests=digests)
-    return int(known.sum()), counted._replace(cautions=cautions), kept
+def _digest_rows(
+    runs: Runs, columns: pa.Table, counted: NDArray[np.bool_], has_twins: list[bool]
+) -> tuple[tuple[str, ...], str, str]:
+    """Return the tables, rows and learned of a ``Use``, over all columns and those each run learned from.
 
-
-def _list_digests(
-    digests: list[NDArray[np.uint64]], sides: list[Side]
-) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-    """Return the digests of rows by all columns, and by those that a run learned from.
-
-    Columns in which rows are often equal give none.
+    Columns in which rows are often equal give no digests of rows.
     """
-    (rows, *learned), nothing = digests, np.empty(0, np.uint64)
-    _, counts = np.unique(rows, return_counts=True)
+    names = Counter(columns.column_names)
+    hashes = hash_columns(columns, [name for name in names if names[name] == 1])
+    task = runs[0][1].task
+    label, labelled = hashes.pop(task.target.name), task.find_labelled(columns)
+    totals = [sum(hashes.values(), 0 * label)]
+    totals += [sum((hashes[name] for name in result.task.features), 0 * label) for _, result in runs]
+    tables = [np.sort(mix(total + label)[labelled]).astype("<u8").tobytes() for total in totals]
+    rows, *learned = (mix(total)[counted] for total in totals)
+    counts = np.unique(rows, return_counts=True)[1]
     discrete = counts[counts > 1].sum() > pieces.MAX_TWINS * len(rows)
-    telling = [each for each, side in zip(learned, sides, strict=False) if not side.discrete]
-    return nothing if discrete else rows, np.concatenate([nothing, *telling])
+    telling = [each for each, twins in zip(learned, has_twins, strict=True) if not twins]
+    first, second = (
+        np.unique(np.concatenate([label[:0], *some])).astype("<u8").tobytes().hex()
+        for some in ([] if discrete else [rows], telling)
+    )
+    return tuple(hashlib.sha256(table).hexdigest() for table in tables), first, second
 
 
 def _caution_repeats(X: Rows, task: Task) -> Iterator[str]:
@@ -740,6 +712,7 @@ def watch(
     watched = list_watched(result, rule, header.delta)
     live, notes = tuple[LiveRow, ...](), tuple[str, ...]()
     if rows is not None:
+        label = result.task.target.name if label is None else label
         batch = found.rows[-1].batch + 1 if found is not None and found.rows else 0
         live, notes = _read_live_rows(result, rule, rows, batch, identifier, prediction, label)
         lock = folder if stream is None else files.lock
@@ -852,23 +825,16 @@ def _make_prior(result: Certified, claim: Claim | None, number: int | None) -> P
 
 
 def _read_live_rows(
-    result: Certified,
-    rule: Rule,
-    table: pa.Table,
-    batch: int,
-    identifier: str,
-    prediction: str,
-    label: str | None,
+    result: Certified, rule: Rule, table: pa.Table, batch: int, identifier: str, prediction: str, label: str
 ) -> tuple[tuple[LiveRow, ...], tuple[str, ...]]:
     """Return the rows of a table that have a label, to be appended to a stream, and what to know of them."""
     expect("rows", table, pa.Table, "a pyarrow.Table: see pyarrow.table")
     task = result.task
     table = task.keep_words(join_copies(table))
     names = table.column_names
-    target = task.target.name if label is None else label
     check_column(identifier, names, " with the names of the rows (--id)")
-    check_column(target, names, " with the true labels (--label)")
-    known, notes, groups = task.find_labelled(table, target), list[str](), _read_groups(table, result)
+    check_column(label, names, " with the true labels (--label)")
+    known, notes, groups = task.find_labelled(table, label), list[str](), _read_groups(table, result)
     if left := int(np.sum(~known)):
         notes = [f"{pluralize(left, 'row')} without a label: not counted; append them when they have one"]
     if left and not task.units.independent:  # in part, a group would have another share of wrong rows
@@ -882,7 +848,7 @@ def _read_live_rows(
     with number_labelled(left > 0):
         identifiers = _read_names(table, identifier)
         try:
-            truth = task.target.read(table, target)
+            truth = task.target.read(table, label)
         except InputError as unknown:
             raise InputError(
                 f"{unknown}. Write a class as the run does; for a new class make a new run, since every row "

@@ -26,7 +26,6 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import lru_cache
 from itertools import count, takewhile
 from pathlib import PurePath
@@ -45,7 +44,6 @@ from ckcv_ray.errors import (
     Stored,
     as_path,
     check_count,
-    plain,
     read_as,
 )
 from ckcv_ray.storage.files import STUDY, Files, LocalFiles, create_file, guard_reading, read_json, to_json
@@ -277,21 +275,6 @@ class Use(Stored):
     def repeats(self, earlier: "Use") -> bool:
         """Return whether an earlier use is the same: the same question and predictions on the same table."""
         return self.answer == earlier.answer and not set(self.tables).isdisjoint(earlier.tables)
-
-
-def make_use(
-    tables: Sequence[str],
-    rows: NDArray[np.uint64],
-    learned: NDArray[np.uint64],
-    answer: str,
-    compared: str,
-    shares: int,
-    delta: float,
-) -> Use:
-    """Return a use, dated now."""
-    digits, learned_digits = (np.unique(each).astype("<u8").tobytes().hex() for each in (rows, learned))
-    date, shown = datetime.now(UTC).isoformat(timespec="seconds"), plain(compared)[:MAX_OF_COMPARED]
-    return Use(tuple(tables), digits, learned_digits, answer, shown, shares, delta, date)
 
 
 def list_linked(use: Use, earlier: Iterable[Use]) -> list[Use]:

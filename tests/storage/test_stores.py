@@ -10,7 +10,6 @@ from threading import Barrier
 from typing import Any
 from unittest.mock import Mock
 
-import numpy as np
 import pytest
 from conftest import blobs
 from forgery import STUDY, TASK, run_in
@@ -41,8 +40,8 @@ from ckcv_ray.storage.pieces import (
     USES,
     Header,
     LiveRow,
+    Use,
     append_use,
-    make_use,
     read_stream,
     read_uses,
     write_stream,
@@ -202,8 +201,9 @@ def test_a_second_creator_of_a_batch_or_a_use_is_refused(files: Files) -> None:
         with pytest.raises(StoreError, match="was just written by somebody else"):
             write_stream(files, STREAM, header, known, rows)
     assert read_stream(files, STREAM) == second
-    nothing = np.empty(0, np.uint64)
-    uses = [make_use(["0" * 64], nothing, nothing, f"{i:064x}", "a", 3, 0.05) for i in range(3)]
+    uses = [
+        Use(("0" * 64,), "", "", f"{i:064x}", "a", 3, 0.05, f"2026-11-2{i}T13:00:00+00:00") for i in range(3)
+    ]
     for known in range(3):  # the last one is there already
         append_use(files, uses[min(known, 1)], USES, uses[:known])
     assert read_uses(files) == (uses[0], uses[1])
