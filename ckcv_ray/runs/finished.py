@@ -43,7 +43,6 @@ from ckcv_ray.runs.result import (
     Result,
     Scored,
     add_row_values,
-    find_kept,
     format_setting,
     summarize_scores,
     write_values,
@@ -165,7 +164,7 @@ def _write_scores(
     scores, metadata = found
     execution = {**_describe_execution(problem, backend), "test": None, **metadata}
     result = Scored(problem, execution, Models(), scores)
-    if (kept := find_kept(result)) is not None:
+    if (kept := result.kept) is not None:
         path, step = kept.positions[0].tolist()
         full = fit_on_all_rows(problem, path, step, backend.fit_timeout)
         result = replace(result, models=Models(full=full))
@@ -215,7 +214,7 @@ def predict_held_out(result: Scored, compute: Callable[[list[Unit]], Iterable[He
     """
     if not result.study.save_predictions:
         return None
-    kept = None if result.study.interval == BBC else find_kept(result)
+    kept = None if result.study.interval == BBC else result.kept
     positions = [
         (int(path), int(step), split)
         for entry in (result.entries if kept is None else (kept,))
@@ -459,6 +458,6 @@ def read_result(folder: RunFolder, problem: Problem) -> Result:
         held_out = read_table(files, HELD_OUT, result.run_id, list_held_out_columns(problem))
         with guard_reading(files, HELD_OUT):
             result = add_row_values(result, held_out)
-    if find_kept(result) is None:
+    if result.kept is None:
         return result
     return replace(result, models=Models(full=read_full(files, problem, result.setting)))

@@ -747,7 +747,12 @@ class Scored(Result):
         return tuple(found)
 
     @cached_property
-    def _kept(self) -> Entry | None:
+    def kept(self) -> Entry | None:
+        """The entry whose setting is chosen to be fitted on all rows.
+
+        None if the study asks for none, or no entry has the first score on every split. Only the settings of
+        the best entry's learner are compared for simplicity.
+        """
         if not self.study.choose or (best := self._best) is None:
             return None
         score, same = self.scores[0], [entry for entry in self.entries if entry.learner == best.learner]
@@ -934,7 +939,8 @@ class Scored(Result):
         return np.array([[len(train), len(scored)] for train, scored in parts])
 
     @cached_property
-    def _repeats(self) -> Repeats:
+    def repeats(self) -> Repeats:
+        """Which rows equal another one in every column except those that number the rows."""
         return find_repeats(self.task)
 
     @property
@@ -981,23 +987,14 @@ class Scored(Result):
     @property
     def setting(self) -> Setting:
         """The setting of the model that is kept, which has to exist."""
-        if self._kept is None or self._kept.settings[0] is None:
+        if (kept := self.kept) is None or kept.settings[0] is None:
             raise InputError("no model is kept: ckcv evaluate --refit best keeps one")
-        return self._kept.settings[0]
-
-
-def find_kept(result: Scored) -> Entry | None:
-    """Return the entry whose setting is chosen to be fitted on all rows.
-
-    None if the study asks for none, or no entry has the first score on every split. Only the settings of the
-    best entry's learner are compared for simplicity.
-    """
-    return result._kept
+        return kept.settings[0]
 
 
 def describe_kept(result: Scored) -> str:
     """Return text: which setting was fitted on all rows, how it was chosen, and what that is worth."""
-    kept, score, study = result._kept, result.scores[0], result.study
+    kept, score, study = result.kept, result.scores[0], result.study
     if kept is None:
         return f"no setting has {score.name} on every split, so none was fitted on all rows"
     mean = format_score(result.figures(kept, score).mean)
@@ -1021,11 +1018,6 @@ def find_shown(result: Scored) -> tuple[NDArray[np.bool_], NDArray[np.intp]]:
 def lists_settings(result: Scored) -> bool:
     """Return whether settings of a learner are separate entries, which are listed but not compared."""
     return len(result.entries) > len(result.problem.learners)
-
-
-def count_repeats(result: Scored) -> Repeats:
-    """Return which rows equal another one in every column except those that number the rows."""
-    return result._repeats
 
 
 def list_short_names(result: Scored) -> list[str]:
@@ -1108,7 +1100,7 @@ def summarize_scores(result: Scored) -> dict[str, object]:
         "run_id": result.run_id,
         "procedure": result.study.to_json(),
         "rows": result.task.n,
-        "repeats": result._repeats.rows,
+        "repeats": result.repeats.rows,
         "splits": result.computed.n_splits,
         "complete": result.complete,
         "unbounded": explain_no_bound(result) or None,
