@@ -211,8 +211,8 @@ def _take_first_look(
 
 def _describe_try(scored: Scored, late: list[str], problem: Problem) -> tuple[dict[str, Any], list[str]]:
     """Return what a try has shown and what the run is expected to prove, as values and as lines."""
-    score, claims = scored.scores[0], running.expect_run(scored, problem)
-    ranked, constant = rank_entries(scored, score), running.score_constant(problem, score)
+    score, (claims, constant) = scored.scores[0], running.expect_run(scored, problem)
+    ranked = rank_entries(scored, score)
     wrong, error = problem.task.target.word("wrong", "off on average"), make_error(problem)
     means = {entry.name: of.mean for entry, of in ranked[:MAX_TRIED]} | {"a constant": constant}
     shown = {name: f"{error.format_measured(mean / score.largest)} {wrong}" for name, mean in means.items()}

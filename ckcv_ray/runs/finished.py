@@ -4,7 +4,7 @@ This module also tells whether a folder holds a study's result, and replays its 
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -47,25 +47,10 @@ from ckcv_ray.runs.result import (
     summarize_scores,
     write_values,
 )
+from ckcv_ray.storage import folder as folders
 from ckcv_ray.storage.execution import Before, MeasuredRates, Tested
 from ckcv_ray.storage.files import LOCK, guard_reading, make_table, read_json, read_table, to_json
-from ckcv_ray.storage.folder import (
-    CERTIFICATE,
-    FULL,
-    SCORES,
-    SETTINGS,
-    SPLITS,
-    SUMMARY,
-    FolderPath,
-    RunFolder,
-    hash_results,
-    make_model_table,
-    make_results,
-    make_splits,
-    read_full,
-    read_models,
-    read_pickles,
-)
+from ckcv_ray.storage.folder import FolderPath, RunFolder
 from ckcv_ray.storage.log import Log
 from ckcv_ray.study.problem import OUTER, Problem
 from ckcv_ray.study.study import Procedure, Study
@@ -148,9 +133,9 @@ def finish(
         fitted = Models(ensemble, *one_model(problem, winner, backend.fit_timeout), references)
         predictions = HeldOutPredictions(problem, fitted)
         judged = tabulate_judged(predictions)
-        files = make_results(problem, table, fitted, judged) if concluded.writes else {}
-        certificate = certify(predictions, table, hash_results(files))
-        if recorder.write_end(execution, {**files, CERTIFICATE: to_json(certificate.to_json())}):
+        files = folders.make_results(problem, table, fitted, judged) if concluded.writes else {}
+        certificate = certify(predictions, table, folders.hash_results(files))
+        if recorder.write_end(execution, {**files, folders.CERTIFICATE: to_json(certificate.to_json())}):
             return Certified(problem, execution, fitted, table, certificate, judged)
 
 
@@ -188,18 +173,18 @@ def make_scores(result: Scored, held_out: pa.Table | None) -> dict[str, bytes]:
         for name, place in row.places.items()
     ]
     files: dict[str, bytes] = {
-        SCORES: make_table(result.table(), problem.run_id),
-        SETTINGS: make_table(pa.Table.from_pylist(settings, SETTING_COLUMNS), problem.run_id),
-        SUMMARY: to_json(summarize_scores(result)),
+        folders.SCORES: make_table(result.table(), problem.run_id),
+        folders.SETTINGS: make_table(pa.Table.from_pylist(settings, SETTING_COLUMNS), problem.run_id),
+        folders.SUMMARY: to_json(summarize_scores(result)),
     }
     if result.models.full is not None:
-        files[FULL] = make_model_table(problem, result.models.full)
+        files[folders.FULL] = folders.make_model_table(problem, result.models.full)
     if held_out is not None:
         names = {"labels": json.dumps(problem.task.classes)}
         files[HELD_OUT] = make_table(held_out, problem.run_id, names)
         if not isinstance(problem.asked.resampling, Splits):
             sets = [problem.rows(Stage.SELECT, OUTER, split) for split in range(result.computed.n_splits)]
-            files[SPLITS] = make_splits(sets, problem.run_id)
+            files[folders.SPLITS] = folders.make_splits(sets, problem.run_id)
     return files
 
 
@@ -230,43 +215,37 @@ def _refit_leaders(
     problem: Problem, backend: Backend, recorder: Recorder[RaceQueue], listen: Listener | None, stop: Stop
 ) -> tuple[Leader, dict[Leader, Ensemble], Conclusion]:
     """Return the winner, the models of each leader that has one on every split, and what the records say."""
+    codec = problem.learner.codec
     while True:
-        decision = recorder.decision()
-        if decision is not None:
-            lost, reason = decision
-            if not lost:
-                raise RunError(f"no candidate could be completed: {reason}")
-            winner, ensembles = lost[0], dict[Leader, Ensemble]()
-            for _ in range(2):  # lost ones once more, before rows are judged
-                if lost:
-                    sizes = ((leader, problem.sizes[leader.size].n_splits) for leader in lost)
-                    units = [unit for leader, n_splits in sizes for unit in refits(leader, n_splits)]
-                    stage = f"refitting {pluralize(len(units), 'model')}"
-                    queue = RefitQueue(problem, units, recorder, stage)
-                    work(backend, queue, listen, stop)
-                    ensembles |= dict(_join_members(problem, lost, queue.outcomes))
-                    lost = [leader for leader in lost if leader not in ensembles]
-            if winner not in ensembles:
-                failures = [failure for outcome in queue.outcomes for failure in outcome.failures]
-                reason = describe_failures(failures, problem)
-                raise RunError(f"the winner could not be refitted on every split: {reason}")
-            if (concluded := recorder.conclude(list(ensembles), lost)) is not None:
-                return winner, ensembles, concluded
-        if not work(backend, recorder, listen, stop) and decision is None:
-            raise RunError("the study is undecided, but nothing is left to compute: please report this")
-
-
-def _join_members(
-    problem: Problem, leaders: list[Leader], outcomes: list[Outcome]
-) -> Iterator[tuple[Leader, Ensemble]]:
-    """Yield each leader that has a model on every split, its models in the order of splits."""
-    codec, made = problem.learner.codec, [member for outcome in outcomes for member in outcome.members]
-    for leader in leaders:
-        setting, size = problem.candidate(leader).setting, problem.sizes[leader.size]
-        of_leader = (one for one in made if one.k == size.k and codec.setting(one.model) == setting)
-        by_split = {member.split: member for member in of_leader}
-        if len(by_split) == size.n_splits:
-            yield leader, Ensemble(tuple(by_split[split] for split in range(size.n_splits)))
+        while (decision := recorder.decision()) is None:
+            if not work(backend, recorder, listen, stop):
+                raise RunError("the study is undecided, but nothing is left to compute: please report this")
+        lost, reason = decision
+        if not lost:
+            raise RunError(f"no candidate could be completed: {reason}")
+        winner, ensembles = lost[0], dict[Leader, Ensemble]()
+        for _ in range(2):  # lost ones once more, before rows are judged
+            if lost:
+                sizes = ((leader, problem.sizes[leader.size].n_splits) for leader in lost)
+                units = [unit for leader, n_splits in sizes for unit in refits(leader, n_splits)]
+                stage = f"refitting {pluralize(len(units), 'model')}"
+                queue = RefitQueue(problem, units, recorder, stage)
+                work(backend, queue, listen, stop)
+                made = [member for outcome in queue.outcomes for member in outcome.members]
+                for leader in lost:
+                    k, setting = problem.sizes[leader.size].k, problem.candidate(leader).setting
+                    of_leader = (one for one in made if one.k == k and codec.setting(one.model) == setting)
+                    by_split = {member.split: member for member in of_leader}
+                    if len(by_split) == problem.sizes[leader.size].n_splits:
+                        ensembles[leader] = Ensemble(tuple(by_split[i] for i in range(len(by_split))))
+                lost = [leader for leader in lost if leader not in ensembles]
+        if winner not in ensembles:
+            failures = [failure for outcome in queue.outcomes for failure in outcome.failures]
+            reason = describe_failures(failures, problem)
+            raise RunError(f"the winner could not be refitted on every split: {reason}")
+        if (concluded := recorder.conclude(list(ensembles), lost)) is not None:
+            return winner, ensembles, concluded
+        work(backend, recorder, listen, stop)
 
 
 def _describe_execution(problem: Problem, backend: Backend) -> dict[str, Any]:
@@ -399,7 +378,7 @@ def load_run(out: FolderPath, allow_pickle: bool = False) -> Certified:
     if not allow_pickle:
         return result
     folder = RunFolder(out)
-    opened = read_pickles(folder.files, result.problem, result.ensemble, folder.manifest())
+    opened = folders.read_pickles(folder.files, result.problem, result.ensemble, folder.manifest())
     return replace(result, models=replace(result.models, best=opened))
 
 
@@ -448,8 +427,8 @@ def read_result(folder: RunFolder, problem: Problem) -> Result:
     files, execution = folder.files, folder.execution() | {"folder": str(folder)}
     if not problem.scores:
         table, winner = folder.candidates(problem)
-        fitted, content = read_models(files, problem, winner.k), read_json(files, CERTIFICATE)
-        with guard_reading(files, CERTIFICATE):
+        fitted, content = folders.read_models(files, problem, winner.k), read_json(files, folders.CERTIFICATE)
+        with guard_reading(files, folders.CERTIFICATE):
             certificate = Certificate.from_json(content)
             check_certificate(certificate, problem, table, fitted)
         return Certified(problem, execution, fitted, table, certificate, folder.judged(problem))
@@ -460,4 +439,4 @@ def read_result(folder: RunFolder, problem: Problem) -> Result:
             result = add_row_values(result, held_out)
     if result.kept is None:
         return result
-    return replace(result, models=Models(full=read_full(files, problem, result.setting)))
+    return replace(result, models=Models(full=folders.read_full(files, problem, result.setting)))

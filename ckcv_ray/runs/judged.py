@@ -163,36 +163,6 @@ class Calibration(NamedTuple):
         return HEADS, rows
 
 
-def make_bins(y: Classes, probability: Values, positive: int, delta: float) -> tuple[Bin, ...]:
-    """Return bins of the probabilities of one of two classes, or of all, with intervals of the shares found.
-
-    Bins are tenths, each joined to the next until it has ``MIN_ROWS`` rows, and leftovers to the one before:
-    so they depend on numbers of rows, and never on labels.
-
-    Args:
-        y: classes of the rows, (rows,).
-        probability: of each class, in [0, 1], (rows, n_classes).
-        positive: number of the class of two.
-        delta: probability that the interval of any bin may miss; 0 without intervals.
-    """
-    n_classes, bins = probability.shape[1], list[Bin]()
-    for label in range(n_classes) if n_classes > 2 else [positive]:
-        tenth, stops = np.searchsorted(TENTHS, probability[:, label], side="right"), [0]
-        for stop in range(1, 11):
-            if np.sum((stops[-1] <= tenth) & (tenth < stop)) >= MIN_ROWS:
-                stops.append(stop)
-        for first, stop in pairwise([0, *stops[1:-1], 10]):
-            rows = np.flatnonzero((first <= tenth) & (tenth < stop))
-            edges = float(tenth[rows].min() / 10), float((tenth[rows].max() + 1) / 10)
-            found, mean = int(np.sum(y[rows] == label)), float(np.mean(probability[rows, label]))
-            bins.append(Bin(label, edges, len(rows), found, mean))
-    for i, (_, _, n, found, mean, *_) in enumerate(bins if delta else ()):
-        low, high = interval = bound_both_sides(found, n, delta / len(bins))
-        side = "too low" if mean < low else "too high" if mean > high else "inside"
-        bins[i] = bins[i]._replace(interval=interval, side=side)
-    return tuple(bins)
-
-
 class Judged(NamedTuple):
     """What classifiers gave for rows that they have not learned from."""
 
@@ -212,11 +182,29 @@ class Judged(NamedTuple):
 
     @property
     def calibration(self) -> Calibration | None:
-        """Probabilities against what was found; None without probabilities."""
-        if self.probability is None:
+        """Probabilities against what was found; None without probabilities.
+
+        Bins are tenths, each joined to the next until it has ``MIN_ROWS`` rows, and leftovers to the one
+        before: so they depend on numbers of rows, and never on labels.
+        """
+        if (probability := self.probability) is None:
             return None
-        bins = make_bins(self.y, self.probability, self.positive, 0.0 if self.refusal else self.delta)
-        return Calibration(bins, self.rows, self.delta, self.refusal)
+        n_classes, bins = probability.shape[1], list[Bin]()
+        for label in range(n_classes) if n_classes > 2 else [self.positive]:
+            tenth, stops = np.searchsorted(TENTHS, probability[:, label], side="right"), [0]
+            for stop in range(1, 11):
+                if np.sum((stops[-1] <= tenth) & (tenth < stop)) >= MIN_ROWS:
+                    stops.append(stop)
+            for first, stop in pairwise([0, *stops[1:-1], 10]):
+                rows = np.flatnonzero((first <= tenth) & (tenth < stop))
+                edges = float(tenth[rows].min() / 10), float((tenth[rows].max() + 1) / 10)
+                found, mean = int(np.sum(self.y[rows] == label)), float(np.mean(probability[rows, label]))
+                bins.append(Bin(label, edges, len(rows), found, mean))
+        for i, (_, _, n, found, mean, *_) in enumerate(() if self.refusal else bins):
+            low, high = interval = bound_both_sides(found, n, self.delta / len(bins))
+            side = "too low" if mean < low else "too high" if mean > high else "inside"
+            bins[i] = bins[i]._replace(interval=interval, side=side)
+        return Calibration(tuple(bins), self.rows, self.delta, self.refusal)
 
 
 class Roc(NamedTuple):

@@ -36,7 +36,7 @@ from ckcv_ray import errors
 from ckcv_ray.claims.certify import expect_claims
 from ckcv_ray.claims.quantity import Claim, HeldOutPredictions
 from ckcv_ray.core.draws import TRIED
-from ckcv_ray.core.measures import CLIPPED, Outputs, Score
+from ckcv_ray.core.measures import CLIPPED, Outputs
 from ckcv_ray.core.process import is_notebook, one_thread
 from ckcv_ray.core.resampling.base import Resampling, Splits
 from ckcv_ray.core.resampling.drawn import Subsampling
@@ -563,22 +563,20 @@ def _try_splits(inputs: Inputs, until: float, stop: Stop) -> tuple[list[Outcome]
     return found, lost
 
 
-def score_constant(problem: Problem, score: Score) -> float:
-    """Return the mean loss of the best constant on the learning rows, as for a learner."""
-    y, constants = problem.task.y, HeldOutPredictions(problem, Models()).constants
-    values = (np.full(len(y), value) for value in constants)
-    return min(score.of(y, Outputs(label=each.astype(np.int32), value=each)) for each in values)
+def expect_run(scored: Scored, problem: Problem) -> tuple[list[Claim], float]:
+    """Return what the run of a problem is expected to prove, if the best is wrong as often on its rows.
 
-
-def expect_run(scored: Scored, problem: Problem) -> list[Claim]:
-    """Return what the run of a problem is expected to prove, if the best is wrong as often on its rows."""
-    score = scored.scores[0]
+    Then the mean loss of the best constant on the learning rows, as for a learner.
+    """
+    score, y = scored.scores[0], problem.task.y
+    values = (np.full(len(y), value) for value in HeldOutPredictions(problem, Models()).constants)
+    constant = min(score.of(y, Outputs(label=each.astype(np.int32), value=each)) for each in values)
     best, figures = rank_entries(scored, score)[0]
     if not problem.task.classes:
-        return expect_claims(problem, [figures.mean / score.largest])
+        return expect_claims(problem, [figures.mean / score.largest]), constant
     right, rows = np.split(best.totals[:, scored.problem.columns[BY_CLASS]][:, 1:].sum(axis=0), 2)
     shares = dict(zip(scored.task.classes, 1 - right / np.maximum(rows, 1), strict=True))
-    return expect_claims(problem, [shares.get(label, 1.0) for label in problem.task.classes])
+    return expect_claims(problem, [shares.get(label, 1.0) for label in problem.task.classes]), constant
 
 
 def describe_progress(progress: Progress, first: Progress, seconds: float) -> str:

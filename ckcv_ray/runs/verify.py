@@ -53,26 +53,17 @@ from ckcv_ray.records.record import KEY
 from ckcv_ray.runs.finished import make_scores, measure, predict_held_out, replay, tabulate_judged
 from ckcv_ray.runs.result import Scored, add_row_values
 from ckcv_ray.runs.run import Work, run_work
+from ckcv_ray.storage import folder as folders
 from ckcv_ray.storage.execution import find_changes, read_environment
 from ckcv_ray.storage.files import MAX_FILE_BYTES, STUDY, read_json, read_table, to_json
-from ckcv_ray.storage.folder import (
-    CERTIFICATE,
-    DATA,
-    ENSEMBLE,
-    EXECUTION,
-    MANIFEST,
-    RunFolder,
-    make_results,
-    read_full,
-    read_models,
-)
+from ckcv_ray.storage.folder import CERTIFICATE, DATA, ENSEMBLE, EXECUTION, MANIFEST, RunFolder
 from ckcv_ray.storage.log import LOG, name_part
 from ckcv_ray.storage.pages import REPORT, report_intact
 from ckcv_ray.storage.pieces import STREAM, read_stream
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.study.study import Execution
 from ckcv_ray.tables.named import read
-from ckcv_ray.tables.task import Task, TestRows, make_test_rows
+from ckcv_ray.tables.task import TestRows, make_test_rows
 
 SECONDS = 3600.0  # that a verification may take: somebody else's folder may ask for any fits
 BEST, REFIT, FULL, REFERENCES = Models.__annotations__  # the names of the ensembles
@@ -177,9 +168,7 @@ def verify(
     result = Verification()
     passed = () if test is None and table is None else (InputError,)  # it is then about what was given
     with result.note_errors(*passed):
-        _check_files(folder, result)
-        problem = folder.problem()
-        _check_salt(problem.all_rows, table, result)
+        problem = _check_files(folder, table, result)
         foreign = list_foreign(problem.asked.learner.by_label.values())
         result.trusted.extend(f"{name}, whose code fits and reads models (--trust)" for name in foreign)
         remake = _Remake(folder, problem, result, seconds, began, say)
@@ -198,8 +187,11 @@ def verify(
     return result
 
 
-def _check_files(folder: RunFolder, result: Verification) -> None:
-    """Note what is not as the run wrote it, and the stream of live rows, on which no figure rests."""
+def _check_files(folder: RunFolder, table: str | PathLike[str] | None, result: Verification) -> Problem:
+    """Note what is not as the run wrote it, the stream of live rows, on which no figure rests, and the salt.
+
+    Return the study on the rows in the folder.
+    """
     differences = result.differences
     if not folder.manifest_intact():
         differences.append(f"{MANIFEST} is not as the run wrote it")
@@ -216,30 +208,28 @@ def _check_files(folder: RunFolder, result: Verification) -> None:
         differences.append(says)
     result.recomputed.append(f"the SHA-256 of {pluralize(len(folder.names()), 'file')}")
     with result.note_errors():
-        if (stream := read_stream(folder.files, STREAM)) is None:
-            return
-        if stream.header.run_id != folder.require().run_id:
-            differences.append(f"{STREAM} is the stream of run {plain(stream.header.run_id)}")
-        if stream.header.certificate != folder.sha256(CERTIFICATE):
-            result.trusted.append(f"{STREAM}, which watches another certificate than this one")
-        rows = pluralize(len(stream.rows), "row")
-        result.recomputed.append(f"the chain of digests of {STREAM}: {rows}, head {stream.head[:12]}")
-        result.trusted.append(f"that {STREAM} has all rows that arrived, with their true labels")
-
-
-def _check_salt(task: Task, table: str | PathLike[str] | None, result: Verification) -> None:
+        if (stream := read_stream(folder.files, STREAM)) is not None:
+            if stream.header.run_id != folder.require().run_id:
+                differences.append(f"{STREAM} is the stream of run {plain(stream.header.run_id)}")
+            if stream.header.certificate != folder.sha256(CERTIFICATE):
+                result.trusted.append(f"{STREAM}, which watches another certificate than this one")
+            rows = pluralize(len(stream.rows), "row")
+            result.recomputed.append(f"the chain of digests of {STREAM}: {rows}, head {stream.head[:12]}")
+            result.trusted.append(f"that {STREAM} has all rows that arrived, with their true labels")
+    problem = folder.problem()
     if table is None:
         result.trusted.append("the salt, a digest of the table that the run read (--table recomputes it)")
-        return
-    named = plain(repr(str(table)))
+        return problem
+    task, named = problem.all_rows, plain(repr(str(table)))
     reading = task.provenance.reading.adapt(str(table))
     if task.make_salt(read(str(table), reading, result.trusted.append).learn) == task.salt:
         result.recomputed.append(f"the salt, from {named}")
-        return
-    result.differences.append(
-        f"data.parquet: the salt is not that of {named}, so that its draws are not those of this table: "
-        "a cell or a name differs, or rows are more or fewer"
-    )
+    else:
+        differences.append(
+            f"data.parquet: the salt is not that of {named}, so that its draws are not those of this table: "
+            "a cell or a name differs, or rows are more or fewer"
+        )
+    return problem
 
 
 @dataclass(frozen=True)
@@ -281,16 +271,16 @@ class _Remake:
             )
 
     def compare_run(self, test: Test) -> None:
-        """Compare the files of a study with a certification, and its models with new fits."""
+        """Compare the files of a study with a certification, its models with new fits, and its test error."""
         problem, result, (_, winner) = self.problem, self.result, self.folder.candidates(self.problem)
-        fitted = read_models(self.folder.files, problem, winner.k)
+        fitted = folders.read_models(self.folder.files, problem, winner.k)
         leader, table = self.queue.selection.winner, self.queue.candidates()
         if leader is None or problem.candidate(leader) != winner:
             result.differences.append("the log gives another winner than the certificate's")
             return
         predictions = HeldOutPredictions(problem, fitted)
         try:
-            files = make_results(problem, table, fitted, tabulate_judged(predictions))
+            files = folders.make_results(problem, table, fitted, tabulate_judged(predictions))
             there = self.folder.hash_files(name for name in files if not name.endswith(".pkl"))
             made = certify(predictions, table, there)
             files[CERTIFICATE] = to_json(made.to_json())
@@ -318,11 +308,7 @@ class _Remake:
             if list(member.totals) != totals[member.split]:
                 name = _name_model(BEST, member.split)
                 result.differences.append(f"{name}: its errors are not those in the log")
-        self._compare_test_error(fitted.best, test)
-
-    def _compare_test_error(self, ensemble: Ensemble, test: Test) -> None:
-        """Compare the error on test rows, which the run measured and no certificate covers."""
-        result, recorded, problem = self.result, self.execution["test"], self.problem
+        recorded = self.execution["test"]  # which no certificate covers
         rows = problem.recode(make_test_rows(test, problem.all_rows))
         if rows is None:
             if recorded is not None:
@@ -335,7 +321,7 @@ class _Remake:
         if rows.digest != recorded["digest"]:
             raise InputError("these are not the rows that the run was measured on: their digest differs")
         result.recomputed.append(f"the test error of F* on {len(rows.y):,} rows")
-        measured = measure(ensemble, rows, {})
+        measured = measure(fitted.best, rows, {})
         for where, was, is_now in _find_differences("test", recorded | {"reported": {}}, measured):
             result.differences.append(f"{EXECUTION}: {where} is {was!r}, measured again it is {is_now!r}")
         if recorded["reported"]:
@@ -353,7 +339,7 @@ class _Remake:
             return
         scores = Scored(problem, self.execution, Models(), self.queue.scores())
         if (kept := scores.kept) is not None:
-            full = read_full(self.folder.files, problem, scores.setting)
+            full = folders.read_full(self.folder.files, problem, scores.setting)
             make = partial(fit_on_all_rows, problem, *kept.positions[0].tolist())
             fit = "model on all rows", (FULL,), lambda: (make(),)
             self.compare_models([(FULL, full)], [fit], (FULL,))

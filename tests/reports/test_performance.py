@@ -19,7 +19,6 @@ from ckcv_ray.records.judged import HELD_OUT, list_held_out_columns
 from ckcv_ray.reports.figures import draw_performance
 from ckcv_ray.reports.render import make_page, read_judged
 from ckcv_ray.runs import judged as judging
-from ckcv_ray.runs.judged import make_bins
 from ckcv_ray.runs.result import compute_probabilities
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.storage.files import read_table
@@ -78,7 +77,8 @@ def test_calibration_is_that_of_the_probabilities_that_predict_writes(kind: str,
     result = load_run(finished(kind))
     held, rule, found = result.problem.take_held_rows(), result.rule(), judging.calibrate(result)
     shares = compute_probabilities(result, held.X, rule, rule.predict(result.models, held.X))
-    assert found.bins == make_bins(held.y, shares, 1, result.certificate.delta)
+    given = make_judged(y=held.y, probability=shares, delta=result.certificate.delta)
+    assert found.bins == given.calibration.bins
     assert found.n_outside > 0
     assert "calibration: The probabilities are not calibrated: in " in result.summary()
     details, page = result.summary(details=True), make_page(finished(kind))
