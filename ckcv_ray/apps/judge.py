@@ -400,10 +400,8 @@ def judge_table(table: pa.Table, columns: PredictionColumns, asked: Asked, sourc
     if asked.cut_off is not None and found.score is not None:
         cut_off = CutOff(asked.cut_off, held.problem.positive)
         found = replace(found, predicted=cut_off.classify(found.score), cut_off=asked.cut_off)
-    held = replace(held, predictions=found)
+    held, problem = replace(held, predictions=found), held.problem
     proven = tuple(replace(claim, statement=reword(claim.statement)) for claim in prove(held, 0))
-    accepted = held.problem.certification.accepted
-    units, has_losses = found.task.n_units, held.problem.has_losses
-    known = [*map(held.count_known, proven)]
-    decisions = tuple(decide(condition, known, units, has_losses) for condition in accepted)
+    known, accepted = [*map(held.count_known, proven)], problem.certification.accepted
+    decisions = tuple(decide(each, known, found.task.n_units, problem.has_losses) for each in accepted)
     return Judgement(held, found.task.classes, proven, tuple(claim_subgroups(held)), decisions)
