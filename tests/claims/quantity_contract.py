@@ -48,8 +48,6 @@ ROUNDING = 1e-9  # of risks, and of probabilities
 MIN_UNITS = 28  # of the table, without which a study is refused
 Law = Sequence[float]
 Outcome = tuple[int, ...]  # the kind of each unit
-
-
 CHECKED: dict[str, "CheckedRun"] = {}
 
 
@@ -306,9 +304,8 @@ class QuantityContract:
                     stated = value if claim.quantity.at_most else 1 - value
                     condition = Condition(str(claim.quantity), stated)
                     decided = decide(condition, claims, self.units, self.problem.has_losses)
-                    assert decided.met == all(
-                        each.bound is not None and value > each.bound for each in claims
-                    )
+                    proven = [each.bound is not None and value > each.bound for each in claims]
+                    assert decided.met == all(proven)
                     assert not (decided.met and decided.refuted)
 
     def test_a_forged_claim_is_refused(self) -> None:
@@ -385,9 +382,8 @@ def check_run(study: Study, contract: QuantityContract) -> CheckedRun:
             result = run(study, make_table(contract.problem), Path(folder) / "run")
             assert load_run(Path(folder) / "run").certificate == result.certificate
             differences, claims = verify(Path(folder) / "run").differences, [*result.certificate.claims]
-            CHECKED[key] = CheckedRun(
-                claims, differences, check_certificate(f"{folder}/run"), said.getvalue()
-            )
+            code = check_certificate(f"{folder}/run")
+            CHECKED[key] = CheckedRun(claims, differences, code, said.getvalue())
     return CHECKED[key]
 
 

@@ -150,10 +150,7 @@ OF_WELL = ("specificity", 0.45, "well")
 @pytest.mark.parametrize(
     ("claims", "words"),
     [
-        (
-            [("sensitivity", 0.1, "ill")],
-            "Always predicting 'ill' reaches any",
-        ),
+        ([("sensitivity", 0.1, "ill")], "Always predicting 'ill' reaches any"),
         ([("sensitivity", 0.6, "ill"), OF_WELL], "add up to 95.00 %"),
         ([("sensitivity", 0.5, "ill"), OF_WELL], ""),
         ([("ppv:0.3", 0.71)], "says nothing beyond a constant, which reaches 30.00 %"),

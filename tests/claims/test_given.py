@@ -89,7 +89,8 @@ def test_another_prediction_is_compared_with_and_by_how_much() -> None:
     assert judge(Y, worse, against=PREDICTED).margin is None
 
 
-NO_SENSITIVITY = "The sensitivity (recall of 'sick') cannot be quoted. The sensitivity (recall of 'sick') is"
+NAME = "sensitivity (recall of 'sick')"
+NO_SENSITIVITY = f"The {NAME} cannot be quoted. The {NAME} is proven to be at least 0"
 
 
 @pytest.mark.parametrize(
@@ -97,11 +98,7 @@ NO_SENSITIVITY = "The sensitivity (recall of 'sick') cannot be quoted. The sensi
     [
         (PREDICTED, {"claim": "better:against"}, "May be quoted: share of wins"),
         (PREDICTED, {"claim": "better:against,error"}, "May be quoted: share of wins"),
-        (
-            np.full(400, "well"),
-            {"claim": "sensitivity,specificity"},
-            f"{NO_SENSITIVITY} proven to be at least 0",
-        ),
+        (np.full(400, "well"), {"claim": "sensitivity,specificity"}, NO_SENSITIVITY),
     ],
     ids=["better alone", "better first", "a sensitivity of nothing"],
 )
@@ -130,9 +127,8 @@ def test_numbers_are_quoted_beside_a_number_that_was_named() -> None:
     assert named.claims[0].gate is not None
     low, high = named.find_interval(named.claims[0]) or (0.0, 0.0)
     assert low < 3 / 50 < high < named.claims[0].risk + 0.02
-    assert f"interval {round_bound(50 * low, up=False)} to {round_bound(50 * high)}" in unwrap(
-        named.summary()
-    )
+    interval = f"interval {round_bound(50 * low, up=False)} to {round_bound(50 * high)}"
+    assert interval in unwrap(named.summary())
     assert named.claims[1].bound == pytest.approx(3)
 
 

@@ -31,11 +31,9 @@ def make_law(share: float, sensitivity: float, specificity: float) -> Law:
 
 
 # Rules as good as "always negative", or a little or much better, and recalls from hardly any to nearly all.
+SHARES = [*product((0.2, 0.4), (0.1, 0.5, 0.9), (1, 0.9, 0.3))]
 LAWS = [
-    *(
-        make_law(q, s, 1 - b * q * s / (1 - q))
-        for q, s, b in product((0.2, 0.4), (0.1, 0.5, 0.9), (1, 0.9, 0.3))
-    ),
+    *(make_law(q, s, 1 - b * q * s / (1 - q)) for q, s, b in SHARES),
     *(make_law(0.5, *recalls) for recalls in product((0.05, 0.4, 0.75, 0.97), repeat=2)),
 ]
 

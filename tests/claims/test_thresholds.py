@@ -31,9 +31,7 @@ HALF = SMALL.replace(k=(3, 5), certify="holdout", holdout_share=0.5)
 ANSWERING = HALF.replace(answer="error<=0.1")
 APART, NOISE = blobs(400, seed=3, shift=2.6), blobs(600, shift=0.0)
 PPV, NPV = Ppv(0.02), Npv(0.02)
-scores = st.lists(st.integers(-4, 4).map(float), min_size=1, max_size=90)
-many_scores = st.lists(st.integers(-4, 4).map(float), min_size=40, max_size=90)
-coins = st.randoms(use_true_random=False)
+rows = st.tuples(st.integers(-4, 4).map(float), st.integers(0, 1))  # score and class
 
 
 # Choice
@@ -41,13 +39,14 @@ coins = st.randoms(use_true_random=False)
 
 def make_held(score: np.ndarray, y: np.ndarray, condition: str, positive: int = 1) -> HeldOutPredictions:
     """Rows held out, of these classes; the model has these scores on them, and on rows not learned from."""
-    asked, recalls = parse_condition("require", condition), ("sensitivity", "specificity")
-    model = Namespace(predict=lambda X: Namespace(score=X[:, 0]))
+    asked, model = (
+        parse_condition("require", condition),
+        Namespace(predict=lambda X: Namespace(score=X[:, 0])),
+    )
+    recalls = {name: read_quantity(name) for name in ("sensitivity", "specificity")}
     problem = Namespace(required=asked, positive=positive, study=Namespace(delta_of_claim=2 * D))
     problem.task = Namespace(X=score[:, None], y=np.resize(y, len(score)), classes=(0, 1))
-    problem.certification = Namespace(
-        answering=asked, quantities={name: read_quantity(name) for name in recalls}
-    )
+    problem.certification = Namespace(answering=asked, quantities=recalls)
     problem.find_estimate_rows = lambda k, split: np.arange(len(score))
     one, judged = Ensemble((Member(3, 0, model, (0, 0), (0, 0)),)), np.resize(score, len(y))
     held = HeldOutPredictions(problem, Models(one, one))
@@ -56,10 +55,9 @@ def make_held(score: np.ndarray, y: np.ndarray, condition: str, positive: int = 
     return held
 
 
-@given(many_scores, st.integers(0, 1), st.integers(0, 1), coins)
-def test_a_cut_off_misses_at_most_as_many_as_its_bound_allows(values, positive, number, random):
-    score = np.array(values)
-    y = np.array([random.randint(0, 1) for _ in values], np.int32)
+@given(st.lists(rows, min_size=40, max_size=90), st.integers(0, 1), st.integers(0, 1))
+def test_a_cut_off_misses_at_most_as_many_as_its_bound_allows(listed, positive, number):
+    score, y = np.array(listed).T
     quantity = read_quantity("sensitivity" if number == positive else "specificity")
     cut_off, lack, misses = quantity.choose_cut_off(make_held(score, y, f"{quantity}>=0.9", positive), REFIT)
     m = int(np.sum(y == number))
@@ -74,10 +72,9 @@ def test_a_cut_off_misses_at_most_as_many_as_its_bound_allows(values, positive, 
         assert np.sum(further.classify(score)[y == number] != number) > misses
 
 
-@given(scores, st.integers(0, 1), st.sampled_from([PPV, NPV]), coins)
-def test_cut_offs_flag_more_and_more_of_the_class_that_is_to_be_right(values, positive, predictive, random):
-    score = np.array(values)
-    y = np.array([random.randint(0, 1) for _ in values], np.int32)
+@given(st.lists(rows, min_size=1, max_size=90), st.integers(0, 1), st.sampled_from([PPV, NPV]))
+def test_cut_offs_flag_more_and_more_of_the_class_that_is_to_be_right(listed, positive, predictive):
+    score, y = np.array(listed).T
     tests = predictive.test(make_held(score, y, f"{predictive}>=0.3", positive), REFIT)
     cut_offs = [CutOff(counted.threshold, positive) for counted in tests.counts]
     assert 1 <= len(cut_offs) <= 10
@@ -90,15 +87,15 @@ def test_cut_offs_flag_more_and_more_of_the_class_that_is_to_be_right(values, po
         assert counted.rows == (np.sum(y == positive), np.sum(y != positive))
 
 
-@given(scores, st.integers(10, 500), st.sampled_from([0.02, 0.1, 0.3]))
-def test_thresholds_descend_to_one_that_answers_every_row(values, held, most):
-    confidences = np.abs(values)
-    rows = make_held(np.array(values), np.zeros(held, np.int32), f"error<={most}")
-    thresholds = [counted.threshold for counted in AnsweredError().test(rows, REFIT).counts]
+@given(st.lists(rows, min_size=1, max_size=90), st.integers(10, 500), st.sampled_from([0.02, 0.1, 0.3]))
+def test_thresholds_descend_to_one_that_answers_every_row(listed, n, most):
+    score, y = np.array(listed).T
+    tests = AnsweredError().test(make_held(score, np.resize(y, n), f"error<={most}"), REFIT)
+    thresholds = [counted.threshold for counted in tests.counts]
     assert np.all(np.diff(thresholds) < 0)
     assert thresholds[-1] == 0.0
     assert len(thresholds) <= 10
-    assert set(thresholds) <= {0.0, *confidences}
+    assert set(thresholds) <= {0.0, *np.abs(score)}
 
 
 @given(st.floats(-1e6, 1e6).filter(lambda score: score == 0 or abs(score) > 1e-100), st.integers(0, 1))
