@@ -127,7 +127,7 @@ def certify(predictions: HeldOutPredictions, table: pa.Table, files: Mapping[str
         decided = predicted >= 0
         np.add.at(confusion, (task.y[scored][decided], predicted[decided]), 1)
     claims, repeats = prove(predictions, k), find_repeats(problem.all_rows, problem.held)
-    again = prove(replace(predictions, copies=repeats.copies), k) if repeats.copies else claims
+    again = prove(predictions.without(repeats.copies), k) if repeats.copies else claims
     bounds = [proven[0].bound for proven in (claims, again) if proven[0].bound is not None]
     certificate = Certificate(
         **made,

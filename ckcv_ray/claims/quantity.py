@@ -95,7 +95,13 @@ class HeldOutPredictions:
     models: Models
     copies: int = 0
     part_of_wins: ClassVar[float] = 1.0
-    _made: dict[Hashable, Any] = field(default_factory=dict, repr=False, compare=False)  # whatever the copies
+    _made: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def without(self, copies: int) -> "HeldOutPredictions":
+        """Return the same predictions, made once for both, with this many copies."""
+        others = replace(self, copies=copies)
+        others._made.update(self._made)
+        return others
 
     def make_once(self, key: Hashable, make: Callable[[], Made]) -> Made:
         """Return what ``make`` returns, which is called only at the first request for this key."""
