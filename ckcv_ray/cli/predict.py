@@ -16,7 +16,7 @@ from ckcv_ray.claims.rules import Rule, orient_scores
 from ckcv_ray.cli.data import THOUSANDS, DataSource, choose_rule, make_reading, read_new_rows
 from ckcv_ray.cli.options import Folder, make_flag, make_option, with_options
 from ckcv_ray.cli.output import results, say
-from ckcv_ray.errors import Index, InputError, Rows, Values, format_percent, pluralize, quote
+from ckcv_ray.errors import InputError, Rows, Values, format_percent, pluralize, quote
 from ckcv_ray.learners.ensemble import Prediction
 from ckcv_ray.reports.facts import CAUTION, QUESTION, tell_verdict
 from ckcv_ray.runs.finished import load, load_run
@@ -24,15 +24,7 @@ from ckcv_ray.runs.judged import calibrate
 from ckcv_ray.runs.result import Certified, Marks, Result, compute_probabilities, find_verdict, mark_rows
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.storage.pages import check_page, write_page
-from ckcv_ray.tables.columns import (
-    Cells,
-    NewRows,
-    check_column,
-    declare_cells,
-    is_text,
-    name_numbered,
-    some,
-)
+from ckcv_ray.tables.columns import Cells, NewRows, check_column, declare_cells, is_text, name_numbered, some
 from ckcv_ray.tables.questions import find_known
 from ckcv_ray.tables.read import Reading
 from ckcv_ray.tables.roles import Units, Weighting, find_groups
@@ -119,16 +111,6 @@ def _format_cell(text: str, escape: bool, safe: bool) -> str:
     return f"'{text}" if formula else text
 
 
-class Table(NamedTuple):
-    """A table to predict."""
-
-    columns: pa.Table
-    keep: str | None  # name of a column to write as well, if any
-    rows: NewRows  # all rows as numbers, and which of them can be judged
-    judged: Index  # numbers of the rows that can be judged
-    X: Rows  # these rows, (rows, d)
-
-
 @with_options(choice=choose_rule, reading=make_reading, output=Output)
 def predict(
     folder: Folder,
@@ -174,40 +156,41 @@ def predict(
     """
     output.check(folder)
     result = load_run(folder, True) if allow_pickle else load(folder)
-    table, rule = _read_table(result.task, source, reading, thousands, keep, strict), result.rule(*choice)
-    predicted = rule.predict(result.models, table.X)
-    shares = compute_probabilities(result, table.X, rule, predicted) if output.probabilities else None
-    marks, told = mark_rows(result, table.X, rule, predicted)
-    if table.keep in marks:
+    table, rows = _read_table(result.task, source, reading, thousands, keep, strict)
+    rule, X = result.rule(*choice), rows.X[~rows.bad]
+    predicted = rule.predict(result.models, X)
+    shares = compute_probabilities(result, X, rule, predicted) if output.probabilities else None
+    marks, told = mark_rows(result, X, rule, predicted)
+    if keep in marks:
         raise InputError(f"keep={quote(keep)} {WRITTEN_ANYWAY}")
     oriented = predicted._replace(score=orient_scores(predicted.score, result.problem.positive))
-    written = _tabulate(result.task, table, oriented, shares, marks, output.is_csv)
+    written = _tabulate(result.task, rows, oriented, shares, marks, output.is_csv)
+    written = written if keep is None else written.add_column(1, keep, table[keep])
     output.write(written, RunFolder(folder))
-    _say_remarks(result, rule, table, marks, told, output.probabilities)
-    _say_error_rate(result, table, rule, predicted.label, marks)
+    _say_remarks(result, rule, table, keep, rows, marks, told, output.probabilities)
+    _say_error_rate(result, rule, table.filter(pa.array(~rows.bad)), X, predicted.label, marks)
 
 
 def _read_table(
     task: Task, source: str, reading: Reading, thousands: str, keep: str | None, strict: bool
-) -> Table:
-    columns = declare_cells(read_new_rows(source, reading), thousands=thousands)
-    if not columns.num_rows:
+) -> tuple[pa.Table, NewRows]:
+    table = declare_cells(read_new_rows(source, reading), thousands=thousands)
+    if not table.num_rows:
         raise InputError(f"{source!r} has no rows to predict")
     if keep is not None:
-        check_column(keep, columns.column_names, " to keep")
+        check_column(keep, table.column_names, " to keep")
         if keep in WRITTEN or keep.startswith(PROBABILITY):
             raise InputError(f"keep={quote(keep)} {WRITTEN_ANYWAY}")
-        if held := Cells(columns, keep).held:
+        if held := Cells(table, keep).held:
             raise InputError(f"column {keep!r} holds {held}, which cannot be kept: leave out --keep")
-    rows = task.read(columns)
+    rows = task.read(table)
     if strict or rows.bad.all():
         rows.check()
-    judged = np.flatnonzero(~rows.bad)
-    return Table(columns, keep, rows, judged, rows.X[judged])
+    return table, rows
 
 
 def _tabulate(
-    task: Task, table: Table, predicted: Prediction, probabilities: Values | None, marks: Marks, is_csv: bool
+    task: Task, rows: NewRows, predicted: Prediction, probabilities: Values | None, marks: Marks, is_csv: bool
 ) -> pa.Table:
     """Return the table to write, with a row for each row of the data, empty where it could not be judged."""
     labels = task.labelled(predicted.label)
@@ -222,16 +205,19 @@ def _tabulate(
     if probabilities is not None:
         names = [f"{PROBABILITY}{label}" for label in task.classes]
         columns |= dict(zip(names, map(pa.array, probabilities.T), strict=True))
-    place = np.full(table.columns.num_rows, -1)
-    place[table.judged] = np.arange(len(table.judged))
-    written = pa.table(columns).take(pa.array(place, mask=place < 0))
-    if table.keep is not None:
-        written = written.add_column(0, table.keep, table.columns[table.keep])
-    return written.add_column(0, "row", pa.array(range(1, len(place) + 1)))
+    written = pa.table(columns).take(pa.array(np.cumsum(~rows.bad) - 1, mask=rows.bad))
+    return written.add_column(0, "row", pa.array(range(1, len(rows.bad) + 1)))
 
 
 def _say_remarks(
-    result: Result, rule: Rule, table: Table, marks: Marks, told: list[str], probabilities: bool
+    result: Result,
+    rule: Rule,
+    table: pa.Table,
+    keep: str | None,
+    rows: NewRows,
+    marks: Marks,
+    told: list[str],
+    probabilities: bool,
 ) -> None:
     """Say what is proven of the predictions, and how columns and rows were taken."""
     task, certified = result.task, result if isinstance(result, Certified) else None
@@ -254,30 +240,45 @@ def _say_remarks(
         found = calibrate(certified) if certified is not None and covered else None
         if found is not None and found.n_outside:
             say(found.verdict)
-    names = name_numbered(table.columns.column_names, task.features)
+    names = name_numbered(table.column_names, task.features)
     others = (*find_groups(task.units.name, names), task.weighting.column, task.split_by.column)
-    used = {*task.features, task.target.name, table.keep, *others}
+    used = {*task.features, task.target.name, keep, *others}
     if ignored := [name for name in names if name not in used]:
         say(f"{pluralize(len(ignored), 'column')} ignored: {some(ignored)}")
-    if table.rows.unseen:
-        say(table.rows.unseen)
-    if reason := table.rows.reason:
-        say(f"{int(table.rows.bad.sum())} of {len(table.rows.bad)} rows could not be judged: {reason}")
+    if rows.unseen:
+        say(rows.unseen)
+    if rows.reason:
+        say(f"{int(rows.bad.sum())} of {len(rows.bad)} rows could not be judged: {rows.reason}")
     if rule.name == "random":
         say(f"--seed {rule.seed} repeats these draws")
 
 
-def _say_error_rate(result: Result, table: Table, rule: Rule, predicted: NDArray[Any], marks: Marks) -> None:
+def _say_error_rate(
+    result: Result, rule: Rule, table: pa.Table, X: Rows, predicted: NDArray[Any], marks: Marks
+) -> None:
     """Say how wrong predictions of labelled rows are, in the mean that a certification bounds."""
-    learned, X = result.problem.every_row if rule.name == "full" else result.task, table.X
-    target, clip = learned.target, result.problem.clip
-    if target.name not in table.columns.column_names:
+    problem, task, names = result.problem, result.task, table.column_names
+    learned = problem.every_row if rule.name == "full" else task
+    target, clip, weights, how = learned.target, problem.clip, None, ""
+    if target.name not in names:
         return None
     try:
-        labels = table.columns.take(pa.array(table.judged))
-        labelled = learned.find_labelled(labels)
-        labels = labels.filter(pa.array(labelled)) if target.classes else labels
-        y, (weights, how) = target.read(labels), _weigh_rows(result, labels)
+        labelled = learned.find_labelled(table)
+        labels = table.filter(pa.array(labelled)) if target.classes else table
+        y, weighs = target.read(labels), not problem.scores and problem.certification.weighs_rows
+        groups = () if weighs or problem.scores else find_groups(task.units.name, names)
+        needed = (task.weighting.column,) if weighs else groups
+        if lacking := [name for name in needed if name not in names]:
+            mean = "by weight" if weighs else "over groups"
+            how = f", and not the mean {mean} that is bounded, for lack of column {lacking[0]!r}"
+        elif weighs:
+            weights, how = Weighting.read(labels, task.weighting.column).named, " by weight"
+        elif groups:
+            units = Units.read(labels, groups)
+            weights, how = (
+                units.weigh_rows(units.row_units),
+                f", mean over {pluralize(units.n_units, 'group')}",
+            )
     except InputError as error:
         return say(f"no {target.word('error rate', 'error')}: {error}")
     rows, known = pluralize(len(y), "row"), find_known(X if len(y) == len(X) else X[labelled], learned).sum()
@@ -301,20 +302,3 @@ def _say_error_rate(result: Result, table: Table, rule: Rule, predicted: NDArray
     rate = format_percent(float(np.average(wrong, weights=weights)) if len(y) else 0.0)
     shown = f"{found} ({rate}){how}" if weights is None else f"{rate}{how} ({found} wrong)"
     return say(f"error rate: {shown}{caveat}")
-
-
-def _weigh_rows(result: Result, rows: pa.Table) -> tuple[Values | None, str]:
-    """Return what rows weigh in the error that is bounded, and a phrase; None if all weigh the same."""
-    task, names = result.task, rows.column_names
-    if result.problem.scores:
-        return None, ""
-    weighs, groups = result.problem.certification.weighs_rows, find_groups(task.units.name, names)
-    needed = (task.weighting.column,) if weighs else groups
-    if lacking := [name for name in needed if name not in names]:
-        mean = "by weight" if weighs else "over groups"
-        return None, f", and not the mean {mean} that is bounded, for lack of column {lacking[0]!r}"
-    if weighs:
-        return Weighting.read(rows, task.weighting.column).named, " by weight"
-    units = Units.read(rows, groups)
-    mean = units.word("", f", mean over {pluralize(units.n_units, 'group')}")
-    return units.weigh_rows(units.row_units), mean
