@@ -86,12 +86,8 @@ def make_reading(
     return Reading(separator, sheet, skip_rows, encoding)
 
 
-def read_columns(source: str, reading: Reading, tell: Callable[[str], object] = say) -> Columns:
-    """Read a table without copies of a column; tell which columns had copies, and how it was read.
-
-    Raises:
-        InputError: it cannot be read.
-    """
+def _read_columns(source: str, reading: Reading, tell: Callable[[str], object] = say) -> Columns:
+    """Read a table without copies of a column; tell which columns had copies, and how it was read."""
     columns = read(source, reading, tell)
     joined = join_copies(columns.learn)
     if copies := Counter(columns.learn.column_names) - Counter(joined.column_names):
@@ -102,7 +98,7 @@ def read_columns(source: str, reading: Reading, tell: Callable[[str], object] = 
 def read_new_rows(source: str, reading: Reading = AS_IT_IS) -> pa.Table:
     """Read rows to predict or to measure on: the test rows of a named set if it has any, else all."""
     if source != "-":
-        columns = read_columns(source, reading)
+        columns = _read_columns(source, reading)
         return columns.learn if columns.test is None else columns.test
     with NamedTemporaryFile(suffix=".csv") as file:  # messages name standard input instead
         while (content := sys.stdin.buffer.read(STDIN_BYTES)) and file.tell() <= MAX_TABLE_BYTES:
@@ -110,7 +106,7 @@ def read_new_rows(source: str, reading: Reading = AS_IT_IS) -> pa.Table:
         file.flush()
         name, shown = repr(file.name), "standard input"
         try:
-            return read_columns(file.name, reading, lambda said: say(said.replace(name, shown))).learn
+            return _read_columns(file.name, reading, lambda said: say(said.replace(name, shown))).learn
         except InputError as error:
             raise InputError(str(error).replace(name, shown)) from None
 
@@ -168,7 +164,7 @@ class Chosen(NamedTuple):
         Raises:
             InputError: the data cannot be read or learned from.
         """
-        columns, scores = read_columns(source, self.reading), isinstance(study, Procedure)
+        columns, scores = _read_columns(source, self.reading), isinstance(study, Procedure)
         numbers = study.predicts_numbers
         table, roles = columns.learn, self.roles._replace(numbers=numbers, split_by=study.column)
         task = Task.from_table(table, roles, self.asked, source, scores, self.reading)

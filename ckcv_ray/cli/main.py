@@ -70,7 +70,7 @@ class Command(TyperCommand):
 
     def get_params(self, ctx: "_click.Context") -> "list[_click.Parameter]":
         """Return the arguments and options in the order of ``--help``; see ``TyperCommand``."""
-        listed = sorted(hide_types(super().get_params(ctx)), key=_rank)
+        listed = sorted(_hide_types(super().get_params(ctx)), key=_rank)
         if any(getattr(parameter, "rich_help_panel", None) in HELP_PANELS for parameter in listed):
             every: Any = copy(self.get_help_option(ctx))
             every.name, every.opts, every.callback = "help_all", ["--help-all"], self._show_all
@@ -127,8 +127,7 @@ def name_options(message: str, options: Mapping[str, str], flags: Container[str]
     )
 
 
-def hide_types(parameters: "list[_click.Parameter]") -> "list[_click.Parameter]":
-    """Return parameters; those without a value, such as --json, are shown without a type."""
+def _hide_types(parameters: "list[_click.Parameter]") -> "list[_click.Parameter]":
     for parameter in parameters:
         if getattr(parameter, "is_flag", False):
             parameter.metavar = ""
@@ -150,7 +149,7 @@ class Commands(TyperGroup):
 
     def get_params(self, ctx: "_click.Context") -> "list[_click.Parameter]":
         """Return the options of ckcv itself; see ``TyperGroup``."""
-        return hide_types(super().get_params(ctx))
+        return _hide_types(super().get_params(ctx))
 
     def resolve_command(
         self, ctx: "_click.Context", args: list[str]

@@ -250,9 +250,7 @@ def make_study(study: Path | None = None, **given: Any) -> Study:
     Raises:
         InputError: an option is unknown, out of its range, or does not apply to the chosen parts.
     """
-    if study is None:
-        return _make_study(_take(given))
-    in_file = read_toml(study)
+    in_file = {} if study is None else read_toml(study)
     try:
         return _make_study(in_file | _take(given))
     except InputError as error:

@@ -39,14 +39,12 @@ def read_text(option: str, file: FilePath) -> str:
     Raises:
         InputError: it cannot be read, is not UTF-8 text, or is too long.
     """
-    try:
-        with Path(file).open("rb") as opened:
-            content = opened.read(MAX_TEXT_BYTES + 1)
+    message = f"{option}={str(file)!r} cannot be read"
+    with convert_errors(InputError, message), Path(file).open("rb") as opened:
+        content = opened.read(MAX_TEXT_BYTES + 1)
         if len(content) > MAX_TEXT_BYTES:
             raise ValueError(f"it has more than {MAX_TEXT_BYTES >> 20} MiB")
         return content.decode()
-    except (OSError, ValueError) as error:
-        raise InputError(f"{option}={str(file)!r} cannot be read: {error}") from None
 
 
 def report(

@@ -28,7 +28,7 @@ from ckcv_ray.core.resampling.base import EMPTY, FoldSize, Split
 from ckcv_ray.core.resampling.complete import CertifiableFolds, check_folds
 from ckcv_ray.core.schedule import Stage, Unit, count_kept, weigh_rounds
 from ckcv_ray.core.selection import BEST_MEAN, ONE_SE, Leader, list_simplifying
-from ckcv_ray.errors import Index, InputError, Numbers, Rows, expect, pluralize
+from ckcv_ray.errors import Index, InputError, Numbers, Rows, Values, expect, pluralize
 from ckcv_ray.learners.base import ANY, Fits, Learner, Setting
 from ckcv_ray.learners.choice import LABEL, Prepared, PreparedLearner
 from ckcv_ray.learners.steps import Balance, Encoding, expand_dates
@@ -47,18 +47,10 @@ OUTPUTS = {  # what a score is computed from, in words
     Output.RANK: "scores that order the rows",
     Output.RANKS: "a score for each of several classes",
 }
-ScoreTotals = NDArray[np.float64]
 
 
-class Scoring:
-    """The scores of one split, as a measure: for each score its value, and then its sums.
-
-    Attributes:
-        scores: the scores requested.
-        needs: what they are computed from.
-        X, y: the rows to score, (rows, d) and (rows,).
-        n_classes: number of classes of the task.
-    """
+class _Scoring:
+    """The scores of rows that one split scores, as a measure: for each score its value, and then its sums."""
 
     kinds: ClassVar[frozenset[Kind]] = frozenset(Kind)
 
@@ -70,7 +62,7 @@ class Scoring:
         """Return the number of totals."""
         return sum(score.width(n_classes) for score in self.scores)
 
-    def totals(self, y: Numbers, predicted: Numbers, n_classes: int) -> ScoreTotals:
+    def totals(self, y: Numbers, predicted: Numbers, n_classes: int) -> Values:
         """Return the totals of labels (..., rows); see ``core.measures.Measure``."""
         labels = np.asarray(predicted, np.int32).reshape(-1, predicted.shape[-1])
         each = [self.totals_of(measures.Outputs(row)) for row in labels]
@@ -283,7 +275,7 @@ class Problem:
     def make_measure(self, rows: Index) -> Measure:
         """Return what is totalled over some of the rows: the criterion's measure, or the scores."""
         if self.scores:
-            return Scoring(self.scores, self.task.X[rows], self.task.y[rows], self.task.n_classes)
+            return _Scoring(self.scores, self.task.X[rows], self.task.y[rows], self.task.n_classes)
         return self.measure(self.task.row_units[rows])
 
     def compute_totals(self, fits: Fits, measure: Measure, length: int) -> Numbers:
@@ -291,7 +283,7 @@ class Problem:
 
         Scores ask the models where labels, which may come from shared work, are not enough.
         """
-        if not isinstance(measure, Scoring) or measure.needs == {Output.LABEL}:
+        if not isinstance(measure, _Scoring) or measure.needs == {Output.LABEL}:
             return fits.totals(measure)
         outputs = (fits.model(step).predict_outputs(measure.X, measure.needs) for step in range(length))
         return np.array([measure.totals_of(each) for each in outputs])
@@ -698,7 +690,6 @@ def _fill_new_rows(study: AnyStudy, learned: Task) -> Task:
 
 
 def _recode_table(table: Task, learned: Task) -> Task:
-    """Return all rows of a table as its learning rows are interpreted."""
     if table.schema == learned.schema and learned.fills is None:
         return table
     X = np.ascontiguousarray(learned.recode(table.X, table))

@@ -148,7 +148,8 @@ class BaseStudy(HasOptions):
     @property
     def effort(self) -> int | None:
         """Evaluations that the search may cost; None without a budget, and for the default."""
-        return None
+        effort: int | None = getattr(self.parts.get("search"), "effort", None)
+        return effort
 
     def replace(self, /, **asked: object) -> Self:
         """Return this study with some options changed; a new part keeps only those that it shares."""
@@ -297,11 +298,6 @@ class Study(BaseStudy):
         asked, quantities = self.certification, self.certification.quantities
         shares = {quantities[name].share or name if name in quantities else name for name in asked.claim}
         return self.delta / (len(shares) + bool(asked.subgroups))
-
-    @property
-    def effort(self) -> int | None:
-        """Evaluations that the search may cost; None without a budget, and for the default."""
-        return self.search.effort if isinstance(self.search, Budget | Auto) else None
 
 
 def _read_resampling(name: str, value: Any) -> Resampling:
@@ -606,16 +602,7 @@ class _Asked(NamedTuple):
 def _assemble(
     study: type[BaseStudy], asked: Mapping[str, object], earlier: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return the fields of a study that some options ask for.
-
-    Args:
-        study: the kind of study.
-        asked: the options, by name.
-        earlier: parts of an earlier study, whose shared options the parts chosen now keep; or none.
-
-    Raises:
-        InputError: an option is unknown, out of range, or not an option of the parts chosen.
-    """
+    """Return the fields of a study; its parts keep options that they share with those of an earlier one."""
     of_clip = {"criterion": MeanClippedError.name} if CLIP in asked else {}  # only this criterion has one
     asked = (_name_choices(earlier) if earlier else {}) | of_clip | dict(asked)
     asked, learners = _choose_learners(asked, earlier[SEVERAL].by_label if earlier else {})
