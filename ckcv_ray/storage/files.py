@@ -220,12 +220,12 @@ class ObjectFiles:
 
     def list(self, prefix: str = "") -> Names:
         """Return the sorted names of files that start with a prefix, in one folder only."""
-        listed = (entry.name for entry in self.bucket.list(prefix.rpartition("/")[0]))
+        listed = (name for name, _ in self.bucket.list(prefix.rpartition("/")[0]))
         return [name for name in listed if name.startswith(prefix) and "/" not in name[len(prefix) :]]
 
     def walk(self, regular: bool = True) -> Iterator[str]:
         """Yield the names of all files, at any depth; all are regular."""
-        return (entry.name for entry in self.bucket.list())
+        return (name for name, _ in self.bucket.list())
 
     def read(self, name: str, most: int) -> bytes:
         """Read a file of at most ``most`` bytes."""
@@ -678,9 +678,9 @@ def find_run_folders(place: object) -> Iterator[tuple[str, float]]:
     """
     if is_address(place):
         bucket, listed = Bucket(parse_address("folder", place, least=0)), dict[str, dict[str, float]]()
-        for entry in bucket.list():
-            key, _, name = entry.name.rpartition("/")
-            listed.setdefault(key, {})[name] = entry.modified.timestamp()
+        for path, modified in bucket.list():
+            key, _, name = path.rpartition("/")
+            listed.setdefault(key, {})[name] = modified.timestamp()
         found = sorted(key for key, times in listed.items() if STUDY in times)
         for key in found:
             if not any(key.startswith(f"{outside}/".lstrip("/")) for outside in found if outside != key):

@@ -289,10 +289,14 @@ PLAIN = re.compile(r"\d+(?:[.,]\d*)?$|\d{1,3}(?:([.,])\d{3})+(?:[.,]\d*)?$")
 LAST_EXACT = 2.0**53  # from here on floats hold only some whole numbers
 AMOUNTS = "|"  # between the unit of amounts and the form of their numbers
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-Parser = Callable[[str], float | None]
-
-
+KEPT, MARK = b"kept", b"thousands"  # metadata of a table: what was said of its cells, see ``declare_cells``
+EMPTY_WORDS = csv.ConvertOptions().null_values  # words that Arrow takes for empty cells of a text table
+FIRST_ROWS = 100
+FIRST_DAY = -62_135_596_800_000  # in milliseconds since 1970: January 1 of the year 1
+Read = tuple[Values, NDArray[np.bool_]]  # numbers, nan for gaps, and which rows are of another kind, (rows,)
 CATEGORY = "say {categorical}"
+MOSTLY = 0.5  # share of values from which they decide a column's kind, and others are mistakes
+MAX_PROBLEMS = 5  # columns whose problems are described in full
 
 
 class ColumnError(Exception):
@@ -490,8 +494,7 @@ def parse_number(text: str, form: str = "") -> float | None:
 
 def _find_date_form(texts: Sequence[str]) -> tuple[str, list[str]]:
     """Return the format in which most of some texts are dates, and those that are not."""
-    best, fewest = "", list(texts)
-    equal: list[str] = []
+    best, fewest, equal = "", list(texts), list[str]()
     for form in (day + time for day in DAY_FORMATS for time in TIME_FORMS):
         if parse_date(texts[0], form) is None and parse_date(texts[-1], form) is None:
             continue
@@ -528,13 +531,6 @@ def parse_date(text: str, form: str = ISO) -> float | None:
     since = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - EPOCH
     milliseconds = float(int(since / timedelta(milliseconds=1)))  # Arrow truncates fractions too
     return milliseconds if milliseconds >= FIRST_DAY else None  # else, by its zone, in the year 0
-
-
-KEPT, MARK = b"kept", b"thousands"  # metadata of a table: what was said of its cells, see ``declare_cells``
-EMPTY_WORDS = csv.ConvertOptions().null_values  # words that Arrow takes for empty cells of a text table
-FIRST_ROWS = 100
-FIRST_DAY = -62_135_596_800_000  # in milliseconds since 1970: January 1 of the year 1
-Read = tuple[Values, NDArray[np.bool_]]  # numbers, nan for gaps, and which rows are of another kind, (rows,)
 
 
 class Cells:
@@ -775,22 +771,16 @@ def _read_cells(cells: Cells, column: Column) -> Read:
     if not cells.are_numbers:
         raise ColumnError(f"holds {stored}, not numbers")
     if unit in PERCENT_SIGNS and values.null_count < len(values):
-        raise ColumnError(
-            f"holds {stored}, which may be of 1 or of 100, and the cells learned from have a {unit}",
-            f"write it as text, such as '12.5{unit}'",
-        )
-    if pa.types.is_boolean(stored):
-        values = values.cast(pa.int8())
-    elif pa.types.is_decimal(stored):
-        values = values.cast(pa.string()).cast(pa.float64())
-    return np.asarray(values.to_numpy(), np.float64), none
+        what = f"holds {stored}, which may be of 1 or of 100, and the cells learned from have a {unit}"
+        raise ColumnError(what, f"write it as text, such as '12.5{unit}'")
+    plain = values.cast(pa.string()) if pa.types.is_decimal(stored) else values
+    return np.asarray(plain.cast(pa.float64(), safe=False).to_numpy(), np.float64), none
 
 
 def check_alike(columns: pa.Table, name: str) -> None:
     """Raise InputError if two names in a column of a text table would become one."""
     cells = Cells(columns, name)
-    typed = cells.typed if cells.written else pa.nulls(0)
-    if not len(typed) or (is_text(typed.type) and cells.floats is None):
+    if not cells.written or (is_text(cells.typed.type) and cells.floats is None):
         return
     first: dict[str, str] = {}
     for text in cells.known:
@@ -812,13 +802,12 @@ def declare_cells(columns: pa.Table, **said: str) -> pa.Table:
     return columns.replace_schema_metadata((columns.schema.metadata or {}) | declared)
 
 
-def _are_digits(texts: pa.Array, with_e: bool = True) -> bool:
+def _are_digits(texts: pa.Array | pa.ChunkedArray, with_e: bool = True) -> bool:
     """Return whether texts may be codes: all are digits, if ``with_e`` some with an E among them as 12E03."""
-    have_e = (
-        not with_e or pc.any(pc.match_substring(texts, "e", ignore_case=True)).as_py()
-    )  # the faster check
-    parts = (texts[:FIRST_ROWS], texts) if have_e else ()
-    return bool(have_e) and all(pc.all(pc.match_substring_regex(part, ALL_DIGITS)).as_py() for part in parts)
+    if with_e and not pc.any(pc.match_substring(texts, "e", ignore_case=True)).as_py():  # the faster check
+        return False
+    parts = texts[:FIRST_ROWS], texts
+    return all(pc.all(pc.match_substring_regex(part, ALL_DIGITS)).as_py() for part in parts)
 
 
 def cast_numbers(texts: pa.ChunkedArray, comma: bool, gaps: Collection[str] = ()) -> Values | None:
@@ -889,20 +878,15 @@ def read_moments(moments: pa.ChunkedArray) -> Values:
     """Return days or moments as milliseconds since 1970, nan for nulls."""
     zone = getattr(moments.type, "tz", None)
     stamps = moments.cast(pa.timestamp("ms", zone), safe=False).cast(pa.int64())
-    gap = stamps.is_null().to_numpy()
-    return np.where(gap, nan, stamps.fill_null(0).to_numpy().astype(np.float64))
+    return np.asarray(stamps.cast(pa.float64(), safe=False).to_numpy(), np.float64)
 
 
-def _of_distinct(cells: Cells, parse: Parser) -> Read:
+def _of_distinct(cells: Cells, parse: Callable[[str], float | None]) -> Read:
     """Return the numbers of texts, each distinct one parsed once; nan and bad where it cannot be."""
     texts, codes = cells.texts
     parsed = [nan if text is None else parse(text) for text in texts]
     numbers, bad = np.array(parsed, np.float64), np.array([number is None for number in parsed], np.bool_)
     return numbers[codes], bad[codes]
-
-
-MOSTLY = 0.5  # share of values from which they decide a column's kind, and others are mistakes
-MAX_PROBLEMS = 5  # columns whose problems are described in full
 
 
 @dataclass(frozen=True)
@@ -930,19 +914,17 @@ class Schema:
         Raises:
             InputError: what is wrong with every column that cannot be learned from, and how to mend each.
         """
-        learned: list[Column] = []
+        learned, problems = list[Column](), dict[str, str]()
         X = np.empty((columns.num_rows, len(names)))
-        problems: dict[str, ColumnError] = {}
         for i, name in enumerate(names):
             try:
                 column, X[:, i] = learn_column(Cells(columns, name), name, types.kind(name))
                 learned.append(column)
             except ColumnError as problem:
-                problems[name] = problem
+                problems[name] = problem.describe(name)
         if problems:
-            said = [problem.describe(name) for name, problem in problems.items()]
-            others = f"; and so on: {some([*problems])}" if len(said) > MAX_PROBLEMS else ""
-            raise InputError("; and ".join(said[:MAX_PROBLEMS]) + others)
+            others = f"; and so on: {some([*problems])}" if len(problems) > MAX_PROBLEMS else ""
+            raise InputError("; and ".join([*problems.values()][:MAX_PROBLEMS]) + others)
         return cls(tuple(learned)).settle(X), X
 
     def apply(self, columns: pa.Table, gaps: bool) -> "NewRows":
@@ -1004,13 +986,10 @@ class Schema:
         for column, x in zip(self, X.T, strict=True):
             gap = np.isnan(x)
             if gap.all():
-                raise InputError(
-                    ColumnError("is empty in every row that is learned from").describe(column.name)
-                )
-            known = x[~gap].astype(np.intp)
-            rows = np.bincount(known, minlength=len(column.levels)) if column.levels else ()
-            levels = tuple(level for level, count in zip(column.levels, rows, strict=True) if count)
-            narrowed.append(replace(column, levels=levels))
+                empty = ColumnError("is empty in every row that is learned from")
+                raise InputError(empty.describe(column.name))
+            held = np.flatnonzero(np.bincount(x[~gap].astype(np.intp))) if column.levels else ()
+            narrowed.append(replace(column, levels=tuple(column.levels[i] for i in held)))
         return Schema(tuple(narrowed)).settle(X)
 
     def translate(self, X: Values, narrowed: "Schema") -> Values:
@@ -1099,9 +1078,8 @@ def learn_column(cells: Cells, name: str, asked: ColumnKind | None) -> tuple[Col
         raise ColumnError("is empty")
     most = int(np.nanargmax(np.abs(numbers)))
     if not (numbers[most] == 0 or 1 / LARGEST <= abs(numbers[most]) <= LARGEST):
-        scale = (
-            f"magnitudes are from {1 / LARGEST:g} to {LARGEST:g}, and no number may stand for a missing value"
-        )
+        span = f"{1 / LARGEST:g} to {LARGEST:g}"
+        scale = f"magnitudes are from {span}, and no number may stand for a missing value"
         raise ColumnError(f"has {numbers[most]} in row {most + 1}, the largest", f"fix it ({scale})")
     if column.kind is ColumnKind.DATE:
         known = ~np.isnan(numbers)
@@ -1115,7 +1093,6 @@ def learn_column(cells: Cells, name: str, asked: ColumnKind | None) -> tuple[Col
 
 
 def _infer(cells: Cells, name: str, asked: ColumnKind | None) -> Column:
-    """Decide what a column holds, by the kind of its cells together."""
     if cells.declared and not cells.are_dates and asked is None and len(cells.texts[0]) < len(cells.values):
         asked = ColumnKind.CATEGORY
     if asked is ColumnKind.CATEGORY and cells.known and is_value(cells.stored):
@@ -1128,8 +1105,7 @@ def _infer(cells: Cells, name: str, asked: ColumnKind | None) -> Column:
             raise ColumnError("holds numbers, not all dates such as 20261123", "leave it out of {date}")
         return Column(name, ColumnKind.DATE, form=form)
     if cells.are_numbers:
-        may_be_codes = asked is None and cells.written and any(map(_are_digits, cells.values.chunks))
-        if may_be_codes and _are_digits(pa.array(cells.known)):
+        if asked is None and cells.written and _are_digits(cells.values):  # these may be codes
             return _infer_text(cells, name, asked)
         form = "comma" if cells.decimal == "," else ""
         one_or_two = f"^[^{find_decimal_mark(form)}]*[{find_decimal_mark(form)}].{{1,2}}$"
@@ -1142,16 +1118,14 @@ def _infer(cells: Cells, name: str, asked: ColumnKind | None) -> Column:
             raise ColumnError("holds dates, not numbers", "leave it out of {numeric}")
         return Column(name, ColumnKind.DATE)
     if pa.types.is_time(cells.kind):
-        raise ColumnError(
-            f"holds times of day ({cells.kind})", "write them as numbers, such as minutes", CATEGORY
-        )
+        what = f"holds times of day ({cells.kind})"
+        raise ColumnError(what, "write them as numbers, such as minutes", CATEGORY)
     if pa.types.is_null(cells.kind) and not cells.held:
         raise ColumnError("is empty")
     raise ColumnError(f"holds {cells.held or cells.kind}, which cannot be learned from")
 
 
 def _infer_text(cells: Cells, name: str, asked: ColumnKind | None) -> Column:
-    """Decide what a column of text holds, from its distinct values and from each row's."""
     known, rows = cells.known, cells.count(cells.known)
     if not known:
         raise ColumnError("is empty")
@@ -1175,23 +1149,16 @@ def _infer_text(cells: Cells, name: str, asked: ColumnKind | None) -> Column:
         if not bad or asked is ColumnKind.NUMBER:
             return Column(name, form=form, lenient=asked is ColumnKind.NUMBER, short_decimals=short)
         if wrong <= (1 - MOSTLY) * rows and form:
-            raise ColumnError(
-                f"holds numbers and in {pluralize(wrong, 'row')} something else{cells.show(bad)}",
-                "mend it",
-                "say {numeric} (anything else is a gap)",
-                CATEGORY,
-            )
+            what = f"holds numbers and in {pluralize(wrong, 'row')} something else{cells.show(bad)}"
+            raise ColumnError(what, "mend it", "say {numeric} (anything else is a gap)", CATEGORY)
     if asked is ColumnKind.DATE or LOOKS_LIKE_DATE.match(known[0]):
         form, bad = _find_date_form(known)
         if not bad:
             return Column(name, ColumnKind.DATE, form=form)
         others = [text for text in bad if not any(re.match(form, text) for form in FOREIGN)]
         if asked is ColumnKind.DATE or cells.count(others) <= (1 - MOSTLY) * rows:
-            raise ColumnError(
-                f"holds dates and in {pluralize(cells.count(bad), 'row')} something else{cells.show(bad)}",
-                f"write all in one way, such as {WRITTEN_DATES}",
-                CATEGORY,
-            )
+            what = f"holds dates and in {pluralize(cells.count(bad), 'row')} something else{cells.show(bad)}"
+            raise ColumnError(what, f"write all in one way, such as {WRITTEN_DATES}", CATEGORY)
     if len(known) == rows and rows > 2:
         raise ColumnError(
             f"has a different text in each of its {pluralize(rows, 'row')}{cells.show(known)}, from which "

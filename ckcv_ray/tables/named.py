@@ -13,7 +13,7 @@ References: Breiman, "Bias, variance, and arcing classifiers", report 460, Stati
 section 2.6.2 (waveform, d = 21).
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 from warnings import warn
@@ -132,11 +132,7 @@ def waveform(n: int, rng: np.random.Generator) -> GeneratedSample:
     return X, np.where(kind == 1, 1, -1)
 
 
-GENERATORS: Mapping[str, Callable[[int, np.random.Generator], GeneratedSample]] = {
-    "twonorm": twonorm,
-    "ringnorm": ringnorm,
-    "waveform": waveform,
-}
+GENERATORS = {draw.__name__: draw for draw in (twonorm, ringnorm, waveform)}
 
 
 def read(source: str | Path, reading: Reading = AS_IT_IS, say: Callable[[str], object] = warn) -> Columns:

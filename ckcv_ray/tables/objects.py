@@ -28,9 +28,10 @@ LONGEST_KEY = 700  # characters; stores allow 1024 bytes, and a run adds its own
 NOT_IN_KEYS = frozenset('\\{}^%`[]"<>~#|*?')  # which stores or their clients write in other ways
 STREAM_BYTES = 1 << 22
 RETRIES = 12  # of an unanswered request, with growing pauses: half a minute to a minute in all
-FIRST_PAUSE, LONGEST_PAUSE, LONGEST_REQUEST, LONGEST_CONNECT = 0.5, 8.0, 60.0, 5.0  # seconds
+FIRST_PAUSE, LONGEST_PAUSE, LONGEST_REQUEST, LONGEST_CONNECT, LONGEST_RETRYING = (
+    timedelta(seconds=seconds) for seconds in (0.5, 8.0, 60.0, 5.0, 180.0)
+)
 GROWTH = 3  # from one longest pause to the next; each pause is drawn
-LONGEST_RETRYING = 180.0
 ATTEMPTS = 3  # for a request that is cut off midway
 NO_BUCKET = ("NoSuchBucket", "ContainerNotFound")
 CODE = re.compile(r"<Code>(\w+)</Code>")
@@ -58,13 +59,6 @@ class Address(NamedTuple):
     def inside(self, name: str) -> "Address":
         """Return the address of a name below this address."""
         return self._replace(key=f"{self.key}/{name}".strip("/"))
-
-
-class Listed(NamedTuple):
-    """What a listing says about an object: its name below the place, and when it was written."""
-
-    name: str
-    modified: datetime
 
 
 def is_address(value: object) -> TypeGuard[str]:
@@ -182,12 +176,15 @@ class Bucket:
         with suppress(FileNotFoundError):
             self._ask(f"delete {name}", lambda: self._store.delete(self._key(name)))
 
-    def list(self, prefix: str = "") -> list[Listed]:
-        """Return the objects in a folder ``prefix/`` at any depth, sorted; a store may list new ones late."""
+    def list(self, prefix: str = "") -> list[tuple[str, datetime]]:
+        """Return the names in a folder ``prefix/`` at any depth, sorted, and when each was written.
+
+        A store may list new ones late.
+        """
         start = len(f"{self.address.key}/") if self.address.key else 0
         place = self._key(prefix) or None
         found = self._ask("list", lambda: [entry for page in self._store.list(place) for entry in page])
-        return sorted(Listed(entry["path"][start:], entry["last_modified"]) for entry in found)
+        return sorted((entry["path"][start:], entry["last_modified"]) for entry in found)
 
     def folders(self, name: str) -> set[str]:
         """Return the names of the folders in a folder, as far as the store lists any."""
@@ -209,21 +206,17 @@ class Bucket:
 
         kind = {"s3": store.S3Store, "gs": store.GCSStore, "az": store.AzureStore}[self.address.scheme]
         options = {
-            "timeout": timedelta(seconds=LONGEST_REQUEST),
-            "connect_timeout": timedelta(seconds=LONGEST_CONNECT),
+            "timeout": LONGEST_REQUEST,
+            "connect_timeout": LONGEST_CONNECT,
             "allow_http": os.environ.get("AWS_ALLOW_HTTP", "").lower() in ("1", "true"),  # on loopback
         }
-        first, longest = timedelta(seconds=FIRST_PAUSE), timedelta(seconds=LONGEST_PAUSE)
-        retries = {
-            "max_retries": RETRIES,
-            "backoff": {"init_backoff": first, "max_backoff": longest, "base": GROWTH},
-            "retry_timeout": timedelta(seconds=LONGEST_RETRYING),
-        }
+        pauses = {"init_backoff": FIRST_PAUSE, "max_backoff": LONGEST_PAUSE, "base": GROWTH}
+        retries = {"max_retries": RETRIES, "backoff": pauses, "retry_timeout": LONGEST_RETRYING}
         try:
             return kind(self.address.bucket, client_options=options, retry_config=retries)
         except Exception as error:
             raise InputError(
-                f"cannot open {str(self.address)!r}: {explain_error(self.address.scheme, error)}: set "
+                f"cannot open {str(self.address)!r}: {self._explain(error)}: set "
                 f"{CREDENTIALS[self.address.scheme]} in the environment"
             ) from None
 
@@ -253,21 +246,22 @@ class Bucket:
                     raise
                 if type(error).__name__ in REFUSALS or attempt == ATTEMPTS:
                     raise UnreachableError(
-                        f"cannot {action} in {str(self.address)!r}: "
-                        f"{explain_error(self.address.scheme, error)}; what was written is kept, and the "
-                        "same command goes on from there"
+                        f"cannot {action} in {str(self.address)!r}: {self._explain(error)}; what was written "
+                        "is kept, and the same command goes on from there"
                     ) from None
         raise AssertionError("the last attempt returns or raises")
 
-
-def explain_error(scheme: str, error: Exception) -> str:
-    """Return briefly what a client's error says, without any address, query or key in it."""
-    text = str(error)
-    if any(host in text for host in WITHOUT_CREDENTIALS):
-        return f"the environment has no credentials for {scheme}{MARK}: set {CREDENTIALS[scheme]}"
-    if found := CODE.search(text):
-        return f"the store answers {found[1]}"
-    if type(error).__name__ in REFUSALS:
-        return "the store refuses it: check the credentials in the environment and what they allow"
-    first = re.sub(r"[a-z0-9+]+://\S+", "...", text.partition("Debug source")[0].replace("\n", " ")).strip()
-    return cut(first or type(error).__name__, LONGEST_ANSWER)
+    def _explain(self, error: Exception) -> str:
+        """Return briefly what a client's error says, without any address, query or key in it."""
+        text = str(error)
+        if any(host in text for host in WITHOUT_CREDENTIALS):
+            scheme = self.address.scheme
+            return f"the environment has no credentials for {scheme}{MARK}: set {CREDENTIALS[scheme]}"
+        if found := CODE.search(text):
+            return f"the store answers {found[1]}"
+        if type(error).__name__ in REFUSALS:
+            return "the store refuses it: check the credentials in the environment and what they allow"
+        first = re.sub(
+            r"[a-z0-9+]+://\S+", "...", text.partition("Debug source")[0].replace("\n", " ")
+        ).strip()
+        return cut(first or type(error).__name__, LONGEST_ANSWER)

@@ -24,6 +24,7 @@ import zipfile
 from codecs import BOM_UTF8
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager, nullcontext, suppress
+from importlib.util import find_spec
 from io import BytesIO
 from itertools import islice, zip_longest
 from os.path import isdir, isfile
@@ -91,6 +92,49 @@ SYMBOLS = {
 ODD = re.compile("x|Lp|L[spq]+L|[s2]{2}|2LL|[al]U|[AU]U[al]".replace("L", "[aAlUo]"))  # see _outline
 ODD_IN_LATIN = re.compile("[lU]{3}|^[^aA]*$")
 ALONE = "àèéåöøæÀÉÅÖØÆ"  # letters that are words, or symbols, on their own
+LAST, NO_MORE = "last", "none"
+RANGE = re.compile(r"([1-9]\d{0,9})(?:-([1-9]\d{0,9}))?", re.ASCII)
+MIN_OTHERS = 5  # with no more rows, nothing is said about the first and the last
+MAX_READ = 1_000  # rows examined to see whether a column holds numbers
+MAX_LINES_SAID = 20  # to name as lines to leave out
+NAMES_LINE = re.compile(rb"[\r\n]*([^\r\n]*[A-Za-z\x80-\xff][^\r\n]*)")  # a first line with a letter
+TOTALS = re.compile(r"(grand |sub-?)?totals?|sums?|mean|average|all|overall", re.IGNORECASE)
+COMPRESSED = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
+SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
+SAMPLE_LINES = 100
+SPACE = " "
+PARSED_ROW = re.compile(r"CSV parse error: Row #(\d+)")
+SAYS_SEPARATOR = re.compile(rb"sep=([^\r\n])\r?\n")  # a first line written by spreadsheets
+MARKS = {  # by which a text gives its own encoding; UTF-16's begins one of UTF-32's
+    **dict.fromkeys((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE), "utf-32"),
+    **dict.fromkeys((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE), "utf-16"),
+}
+COMMENT_MARK = re.compile(rb"\s*# +(?!of )")  # before the names, as numpy.savetxt writes it
+NO_ROW = b" \t\v\f\r\n,;|\x1a"  # what empty lines at the end may hold, with the end-of-file of DOS
+LINE_END = re.compile(rb"[\r\n]")
+END_BYTES = 1 << 10  # searched first for such lines
+DECIMAL_COMMA = re.compile(
+    rb"(?:^|[;\t|\n])\"?(?:[+-]|\xe2\x88\x92)?\d+,(?:\d{1,2}|\d{4,})\"?(?=[;\t|\r\n]|$)"
+)
+FORMULA_CELL = "f"  # openpyxl's type of a cell
+MAX_WORKBOOK_CELLS = 1 << 24
+MAX_SHEET_ROWS = 1 << 20  # of a sheet in Excel
+MAX_SHEET_COLUMNS = 1 << 14
+MAX_ITEMS = MAX_WORKBOOK_CELLS + MAX_SHEET_ROWS  # cells and rows of a part, or strings
+MAX_OTHER_TAGS = 1 << 20  # besides sixteen for each item
+TOO_MANY = (
+    f"has more than {MAX_WORKBOOK_CELLS:,} cells or {MAX_SHEET_ROWS:,} rows, or much else: save the table as "
+    "CSV, or leave out columns or rows"
+)
+ITEM = re.compile(rb"<(?:\w+:)?(c|row|si)[\s/>]")
+Formulas = dict[tuple[int, int], str]  # the name of the cell by row and column, both counted from 0
+SPACED = (".txt", ".dat")  # text tables that spaces may separate
+TEXT, EXCEL = (".csv", ".tsv", *SPACED), (".xlsx",)
+SUFFIXES = (*TEXT, ".parquet", ".feather", *EXCEL, ".npz", ".svmlight", ".libsvm", ".svm")
+LONGEST_TYPE = 120
+SAFE_DIGITS = 15  # digits of decimals, with which different ones are different floats
+STUDY_FILE = "study.json"  # that marks a run folder
+UNREADABLE = (pa.ArrowException, ValueError, TypeError, OverflowError)
 
 
 @contextmanager
@@ -143,15 +187,6 @@ def _outline(c: str) -> str:
     if c.isascii():
         return "A" if c.isupper() else "a"
     return "U" if c.isupper() else "l" if c.islower() else "o"
-
-
-LAST, NO_MORE = "last", "none"
-RANGE = re.compile(r"([1-9]\d{0,9})(?:-([1-9]\d{0,9}))?", re.ASCII)
-MIN_OTHERS = 5  # with no more rows, nothing is said about the first and the last
-MAX_READ = 1_000  # rows examined to see whether a column holds numbers
-MAX_LINES_SAID = 20  # to name as lines to leave out
-NAMES_LINE = re.compile(rb"[\r\n]*([^\r\n]*[A-Za-z\x80-\xff][^\r\n]*)")  # a first line with a letter
-TOTALS = re.compile(r"(grand |sub-?)?totals?|sums?|mean|average|all|overall", re.IGNORECASE)
 
 
 class _LinesLeftOut:
@@ -284,25 +319,6 @@ def _are_numbers(cells: Iterable[str | None]) -> bool:
     return bool(form) and not bad
 
 
-COMPRESSED = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
-SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
-SAMPLE_LINES = 100
-SPACE = " "
-PARSED_ROW = re.compile(r"CSV parse error: Row #(\d+)")
-SAYS_SEPARATOR = re.compile(rb"sep=([^\r\n])\r?\n")  # a first line written by spreadsheets
-MARKS = {  # by which a text gives its own encoding; UTF-16's begins one of UTF-32's
-    **dict.fromkeys((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE), "utf-32"),
-    **dict.fromkeys((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE), "utf-16"),
-}
-COMMENT_MARK = re.compile(rb"\s*# +(?!of )")  # before the names, as numpy.savetxt writes it
-NO_ROW = b" \t\v\f\r\n,;|\x1a"  # what empty lines at the end may hold, with the end-of-file of DOS
-LINE_END = re.compile(rb"[\r\n]")
-END_BYTES = 1 << 10  # searched first for such lines
-DECIMAL_COMMA = re.compile(
-    rb"(?:^|[;\t|\n])\"?(?:[+-]|\xe2\x88\x92)?\d+,(?:\d{1,2}|\d{4,})\"?(?=[;\t|\r\n]|$)"
-)
-
-
 def _read_text(path: Path, suffix: str, reading: "Reading", lines: _LinesLeftOut) -> pa.Table:
     """Read the columns of a text table, whose first line names them: every cell as text, as written.
 
@@ -396,7 +412,6 @@ def _parse(content: bytes, separator: str, name: str, find_line: Callable[[int],
 
 
 def _inflate(path: Path, long_lines: bool = False) -> bytes:
-    """Return the content of a text table, unpacked; refuse it if too large or with very long lines."""
     name, parts = repr(str(path)), list[bytes]()
     check_bytes(name, path.stat().st_size)
     with pa.input_stream(str(path), COMPRESSED.get(path.suffix.lower())) as stream:
@@ -490,43 +505,17 @@ def _separator(content: bytes, name: str, spaces: bool) -> str:
     return max(present, key=lambda separator: counts[separator][0], default=",")
 
 
-FORMULA_CELL = "f"  # openpyxl's type of a cell
-MAX_WORKBOOK_CELLS = 1 << 24
-MAX_SHEET_ROWS = 1 << 20  # of a sheet in Excel
-MAX_SHEET_COLUMNS = 1 << 14
-MAX_ITEMS = MAX_WORKBOOK_CELLS + MAX_SHEET_ROWS  # cells and rows of a part, or strings
-MAX_OTHER_TAGS = 1 << 20  # besides sixteen for each item
-TOO_MANY = (
-    f"has more than {MAX_WORKBOOK_CELLS:,} cells or {MAX_SHEET_ROWS:,} rows, or much else: save the table as "
-    "CSV, or leave out columns or rows"
-)
-ITEM = re.compile(rb"<(?:\w+:)?(c|row|si)[\s/>]")
-Formulas = dict[tuple[int, int], str]  # the name of the cell by row and column, both counted from 0
-
-
 def _read_excel(path: Path, sheet: str | None, lines: _LinesLeftOut) -> pa.Table:
     """Read the columns of a sheet, whose first row names them.
 
     Formulas are read as the values stored with them; a remark says so: see ``REMARKS``.
     """
-    try:
-        from openpyxl import load_workbook
-    except ImportError:
-        raise InputError(
-            f"{str(path)!r} needs openpyxl: {write_install('excel')}, or save the sheet as CSV"
-        ) from None
     name = repr(str(path))
+    if find_spec("openpyxl") is None:
+        raise InputError(f"{name} needs openpyxl: {write_install('excel')}, or save the sheet as CSV")
     check_bytes(name, path.stat().st_size)
     _check_tags(path)
-    with closing(load_workbook(path, read_only=True, keep_links=False)) as book:
-        names = book.sheetnames
-        known = ", ".join(repr(name) for name in names[:12])
-        if sheet is None and len(names) > 1:
-            raise InputError(f"{name} has {len(names)} sheets: name one with --sheet; there are {known}")
-        if sheet is not None and sheet not in names:
-            raise InputError(f"{name} has no sheet {sheet!r}: there are {known}")
-        sheet = names[0] if sheet is None else sheet
-        rows, formulas = _read_rows(book[sheet], name)
+    rows, formulas = _read_rows(path, sheet)
     filled = np.array(list(map(bool, rows)), np.bool_)
     kept = filled & ~lines.find(filled, name)
     numbers, remark = np.flatnonzero(kept).tolist(), ""
@@ -540,8 +529,7 @@ def _read_excel(path: Path, sheet: str | None, lines: _LinesLeftOut) -> pa.Table
                 f"up the others, say {lines.advise(place)} to leave the row out; if it is a row like them, "
                 f"{lines.advise(NO_MORE)}"
             )
-        with closing(load_workbook(path, read_only=True, keep_links=False, data_only=True)) as book:
-            rows, _ = _read_rows(book[sheet], name)
+        rows, _ = _read_rows(path, sheet, data_only=True)
         first, count = next(iter(computed.values())), pluralize(len(computed), "formula")
         for (row, i), cell in computed.items():
             if rows[row][i : i + 1] in ([], [None]):
@@ -551,9 +539,22 @@ def _read_excel(path: Path, sheet: str | None, lines: _LinesLeftOut) -> pa.Table
                 )
         remark = f"has {count}, the first in cell {first}: the value stored with a formula is read"
     check_size(name, len(rows), max(map(len, rows), default=0))
-    columns = _make_table([rows[number] for number in numbers], path)
-    _check_rows(columns, name, lines, lambda row: int(numbers[row]) + 1)
-    return columns.replace_schema_metadata({REMARKS: remark.encode()} if remark else None)
+    if not numbers:
+        raise InputError(f"{name} has an empty sheet: the first row names the columns")
+    titles, columns = list[str](), []
+    for title, *cells in zip_longest(*(rows[number] for number in numbers)):
+        kinds = set(map(type, cells)) - {type(None)}
+        if not kinds and title in (None, ""):
+            continue
+        titles.append("" if title is None else str(title))
+        column = [None if cell is None else str(cell) for cell in cells]  # several types become text
+        if len(kinds) == 1 or bool not in kinds:  # True is not 1
+            with suppress(pa.ArrowException, OverflowError):
+                column = pa.array(cells)
+        columns.append(column)
+    table = pa.table(columns, names=titles)
+    _check_rows(table, name, lines, lambda row: int(numbers[row]) + 1)
+    return table.replace_schema_metadata({REMARKS: remark.encode()} if remark else None)
 
 
 def _check_tags(path: Path) -> None:
@@ -572,46 +573,31 @@ def _check_tags(path: Path) -> None:
                         raise InputError(f"{str(path)!r} {TOO_MANY}")
 
 
-def _read_rows(sheet: Any, name: str) -> tuple[list[list[Any]], Formulas]:
-    """Return the cells of every row, without empty ones at its end, and its formulas."""
-    rows, formulas, cells = list[list[Any]](), Formulas(), 0
-    sheet.reset_dimensions()  # they cannot be trusted: a row is as long as its cells
-    for number, row in enumerate(sheet.iter_rows()):
-        values = [cell.value for cell in row]
-        cells += len(values)
-        if cells > MAX_WORKBOOK_CELLS or number >= MAX_SHEET_ROWS:
-            raise InputError(f"{name} {TOO_MANY}")
-        found = ((i, cell.coordinate) for i, cell in enumerate(row) if cell.data_type == FORMULA_CELL)
-        formulas |= {(number, i): cell for i, cell in found}
-        while values and values[-1] is None:
-            values.pop()
-        rows.append(values)
+def _read_rows(path: Path, sheet: str | None, data_only: bool = False) -> tuple[list[list[Any]], Formulas]:
+    """Return the cells of every row of a sheet, without empty ones at its end, and its formulas."""
+    from openpyxl import load_workbook
+
+    name, rows, formulas, cells = repr(str(path)), list[list[Any]](), Formulas(), 0
+    with closing(load_workbook(path, read_only=True, keep_links=False, data_only=data_only)) as book:
+        names = book.sheetnames
+        known = ", ".join(map(repr, names[:12]))
+        if sheet is None and len(names) > 1:
+            raise InputError(f"{name} has {len(names)} sheets: name one with --sheet; there are {known}")
+        if sheet is not None and sheet not in names:
+            raise InputError(f"{name} has no sheet {sheet!r}: there are {known}")
+        chosen = book[names[0] if sheet is None else sheet]
+        chosen.reset_dimensions()  # they cannot be trusted: a row is as long as its cells
+        for number, row in enumerate(chosen.iter_rows()):
+            values = [cell.value for cell in row]
+            cells += len(values)
+            if cells > MAX_WORKBOOK_CELLS or number >= MAX_SHEET_ROWS:
+                raise InputError(f"{name} {TOO_MANY}")
+            found = ((i, cell.coordinate) for i, cell in enumerate(row) if cell.data_type == FORMULA_CELL)
+            formulas |= {(number, i): cell for i, cell in found}
+            while values and values[-1] is None:
+                values.pop()
+            rows.append(values)
     return rows, formulas
-
-
-def _make_table(rows: list[list[Any]], path: Path) -> pa.Table:
-    if not rows:
-        raise InputError(f"{str(path)!r} has an empty sheet: the first row names the columns")
-    names, columns = list[str](), []
-    for name, *cells in zip_longest(*rows):
-        kinds = set(map(type, cells)) - {type(None)}
-        if not kinds and name in (None, ""):
-            continue
-        names.append("" if name is None else str(name))
-        column = [None if cell is None else str(cell) for cell in cells]  # several types become text
-        if len(kinds) == 1 or bool not in kinds:  # True is not 1
-            with suppress(pa.ArrowException, OverflowError):
-                column = pa.array(cells)
-        columns.append(column)
-    return pa.table(columns, names=names)
-
-
-SPACED = (".txt", ".dat")  # text tables that spaces may separate
-TEXT, EXCEL = (".csv", ".tsv", *SPACED), (".xlsx",)
-SUFFIXES = (*TEXT, ".parquet", ".feather", *EXCEL, ".npz", ".svmlight", ".libsvm", ".svm")
-LONGEST_TYPE = 120
-SAFE_DIGITS = 15  # digits of decimals, with which different ones are different floats
-STUDY_FILE = "study.json"  # that marks a run folder
 
 
 def find_suffix(path: Path) -> str:
@@ -890,9 +876,6 @@ def _svmlight(path: Path) -> pa.Table:
     if X.shape[1] > 1 and not X[:, 0].count_nonzero():  # the file numbers columns from one
         columns = columns.drop_columns(["x0"])
     return columns.replace_schema_metadata({SPARSE: b"yes"})
-
-
-UNREADABLE = (pa.ArrowException, ValueError, TypeError, OverflowError)
 
 
 def make_columns(X: object, features: tuple[str, ...] | None = None) -> pa.Table:

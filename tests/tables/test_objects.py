@@ -49,7 +49,7 @@ def test_an_object_has_a_time_folders_are_told_and_a_download_begins_again(memor
     """All else that a bucket does is in ``tests/storage/test_stores.py``."""
     bucket = MemoryBucket(parse_address("out", RUN), memory)
     bucket.put("log/b", b"12")
-    assert bucket.find("log/b") == bucket.list("log")[0].modified
+    assert bucket.find("log/b") == bucket.list("log")[0][1]
     with pytest.raises(FileNotFoundError):
         bucket.find("log")
     assert bucket.folders("") == {"log"}
