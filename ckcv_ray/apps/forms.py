@@ -26,7 +26,6 @@ NO_CONFORMITY = (
     "guideline, and only the guideline's own text is binding."
 )
 SUFFIXES = (MARKDOWN, ".html")
-BY_PERSON = "by a person"
 
 
 @dataclass(frozen=True)
@@ -118,7 +117,7 @@ def fill_items(
                     sentences.append(f"{first}: {', '.join(cells)}.")
                 sentences.append(table.note)
         found = [Fact("from the run", text) for text in sentences]
-        said = [Fact(BY_PERSON, text) for text in divide_paragraphs(answers.get(item.number, ""))]
+        said = [Fact("by a person", text) for text in divide_paragraphs(answers.get(item.number, ""))]
         kind, title = "item", f"{item.section}, {item.number}: {item.text}"
         if item.ask and not said:
             kind, said = "open", [Fact("for a person to fill", item.ask)]  # the page marks such sections
@@ -136,8 +135,7 @@ def fill_items(
     if suffix == MARKDOWN:
         text = load_template("markdown.md").render(sections=told, **values)
     else:
-        names = {fact.name for section in told for fact in section.facts}
-        answered = " and a person's answers" * (BY_PERSON in names)
+        answered = " and a person's answers" * bool(answers)
         values |= {"origin": "ckcv report", "maker": f"ckcv report from the files of run {run_id}{answered}"}
         text = load_template("page.html").render(top=(), rest=told, heading=[], short=False, **values)
     return FilledForm(text.encode(), told, left, counts)

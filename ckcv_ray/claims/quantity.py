@@ -32,7 +32,6 @@ from ckcv_ray.core.bounds.binomial import (
     count_without,
     find_first,
 )
-from ckcv_ray.core.measures import ClippedErrors
 from ckcv_ray.core.quantities import Declared, parse_quantity
 from ckcv_ray.errors import (
     ONE,
@@ -176,11 +175,9 @@ class HeldOutPredictions:
 
     def measure_loss(self, predicted: Numbers) -> Values:
         """Return the loss of each held-out row: 1 if it is wrong, or its clipped error by the clip."""
-        y, clip = self.rows.y, self.problem.clip
-        if clip is None:
-            return np.asarray(predicted != y, float)
-        losses = ClippedErrors(clip).measure_losses(y.astype(float), predicted.astype(float))
-        return np.asarray(losses / ONE)
+        y = self.rows.y
+        by_row = self.problem.measure(np.arange(len(y)))  # each row is a unit, also where rows are groups
+        return np.asarray(by_row.measure_losses(y, predicted) / ONE)
 
     @property
     def constants(self) -> Sequence[float]:
