@@ -13,7 +13,6 @@ every constant, at the delta of the bound (docs/theory/bounds.md, "Better than a
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import numpy as np
 
@@ -27,25 +26,7 @@ from ckcv_ray.learners.choice import LABEL as LEARNER
 from ckcv_ray.study.parts import Race
 from ckcv_ray.study.problem import Problem
 
-
-class PairedCounts(NamedTuple):
-    """Two classifiers on the same held-out rows.
-
-    Attributes:
-        won, lost: rows that only the other one gets wrong, and those that only the winner does.
-        differences: for each unit the share of its rows that the winner gets wrong, minus that of the other
-            one, in the order of the draw, (units,); for numbers, clipped errors instead.
-    """
-
-    won: int
-    lost: int
-    differences: Differences
-
-    def bound(self, held: HeldOutPredictions, delta: float, shares: Values | None = None) -> float:
-        """Return the upper bound on the share of losses; ``shares`` is as for ``betting.bound_losses``."""
-        if held.problem.has_losses or shares is not None:
-            return held.bound_losses((1 + self.differences) / 2, delta, shares)
-        return bound_count(self.lost, self.won + self.lost, delta, held.copies)
+PairedCounts = tuple[int, int, Differences]  # see ``compare_rows``
 
 
 @register_quantity
@@ -75,28 +56,28 @@ class Better(Quantity):
             return
         problem, who, against = held.problem, rule.classifier(), other[0]
         wrong, missed = (each.label != held.rows.y for each in (held.predict(rule), other[1]))
-        compared = compare_rows(held, wrong, missed)
-        bound, rows = compared.bound(held, delta), compared.won + compared.lost
-        claim = Claim(self, rule.name, bound, delta, "", errors=compared.lost, rows=rows)
+        won, lost, differences = compared = compare_rows(held, wrong, missed)
+        bound = bound_share(held, compared, delta)
+        claim = Claim(self, rule.name, bound, delta, "", errors=lost, rows=won + lost)
         of, tie, proven_by = "new rows", "", "exact sign test"
         if problem.has_losses:
             of, tie = "of a new group's rows, on average,", " (by a fair coin where both or neither are)"
-            proven_by = name_loss_bound(len(compared.differences), "group", held.drawn)
+            proven_by = name_loss_bound(len(differences), "group", held.drawn)
         wins = f"where one of the two alone is right{tie}, it is the former with probability {claim.says}"
         says = f"{who} misclassifies fewer {of} than {against}: {wins}"
         if bound >= 0.5:
             more = "as measured, more rows alone are not expected to prove it"
             # ``expect_units`` proves one of two statements, at half of the delta that it is given
-            expected = expect_units(compared.differences, 2 * delta, None, problem.has_losses)
+            expected = expect_units(differences, 2 * delta, None, problem.has_losses)
             if expected is not None:
-                in_all = format_about(problem.all_rows.n_units * expected / len(compared.differences))
+                in_all = format_about(problem.all_rows.n_units * expected / len(differences))
                 units = f"about {in_all} new {problem.all_rows.unit}s"
                 more = f"{units}, like these but none of them, are expected to prove it"
             says = f"of {who} and {against}: {wins}; not yet proven that the former misclassifies fewer {of}"
             says += f" than the latter: {more}"
         method = (
-            f"holdout: of {len(held.rows.y)} previously unused rows {compared.won} wrong by the latter alone "
-            f"and {compared.lost} by the former alone, {proven_by}"
+            f"holdout: of {len(held.rows.y)} previously unused rows {won} wrong by the latter alone "
+            f"and {lost} by the former alone, {proven_by}"
         )
         yield claim.state(says, method, held.state_premise(of_counts=False))
 
@@ -130,7 +111,7 @@ def add_gate(held: HeldOutPredictions, claim: Claim) -> Claim:
         of_constant = held.measure_loss(np.full(len(y), constant))
         both = [compare_rows(held, of, of_constant) for of in (loss, np.zeros(len(loss)))]
         won, lost, _ = both[0]
-        gates.append(Gate(number, lost, won, *(counts.bound(held, claim.delta, shares) for counts in both)))
+        gates.append(Gate(number, lost, won, *(bound_share(held, of, claim.delta, shares) for of in both)))
     if not gates:
         return claim
     hardest = max(gates, key=lambda gate: gate.bound)
@@ -138,10 +119,25 @@ def add_gate(held: HeldOutPredictions, claim: Claim) -> Claim:
 
 
 def compare_rows(held: HeldOutPredictions, loss: Numbers, against: Numbers) -> PairedCounts:
-    """Compare the winner with another model on the held-out rows, from the loss of both on each row."""
+    """Compare the winner with another model on the held-out rows, from the loss of both on each row.
+
+    Returns:
+        The rows that the other one alone gets wrong, those that the winner alone does, and for each unit the
+        share of its rows that the winner gets wrong, minus that of the other one, in the order of the draw,
+        (units,); for numbers, clipped errors instead.
+    """
     of_rows = np.subtract(loss, against, dtype=np.float64)
     _, units = np.unique(held.rows.row_units, return_inverse=True)
     rounding = 0.0 if held.problem.clip is None else GRAIN / ONE  # both losses are rounded up
     differences = average_by_group(np.minimum(of_rows + rounding, 1), units)[held.order]
-    won, lost = int(np.sum(of_rows < 0)), int(np.sum(of_rows > 0))
-    return PairedCounts(won, lost, differences)
+    return int(np.sum(of_rows < 0)), int(np.sum(of_rows > 0)), differences
+
+
+def bound_share(
+    held: HeldOutPredictions, compared: PairedCounts, delta: float, shares: Values | None = None
+) -> float:
+    """Return the upper bound on the share of losses; ``shares`` is as for ``betting.bound_losses``."""
+    won, lost, differences = compared
+    if held.problem.has_losses or shares is not None:
+        return held.bound_losses((1 + differences) / 2, delta, shares)
+    return bound_count(lost, won + lost, delta, held.copies)

@@ -312,8 +312,6 @@ class Certificate(Compared, Stored):
 
     def explain_lack_of_cut_off(self, required: Condition) -> str:
         """Return a sentence that says why no cut-off was chosen for a condition; "" if one was."""
-        if any(claim.cut_off is not None for claim in self.claims):
-            return ""
         about = (claim for claim in self.claims if str(claim.quantity) == required.name)
         return next((claim.statement for claim in about if claim.bound is None), "")
 

@@ -191,9 +191,9 @@ class GivenPredictions(HeldOutPredictions):
             return None
         _, other, _ = self.find_reference(claim.quantity.reference)
         labels = self.predict(GIVEN).label, other.label
-        compared = compare_rows(self, *map(self.measure_loss, labels))
+        _, _, differences = compare_rows(self, *map(self.measure_loss, labels))
         method = BETTING if self.problem.has_losses else COUNTS
-        return max(0.0, -bound_difference(compared.differences, claim.delta, method, drawn=False))
+        return max(0.0, -bound_difference(differences, claim.delta, method, drawn=False))
 
 
 def reword(text: str) -> str:
