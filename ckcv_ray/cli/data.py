@@ -152,9 +152,19 @@ def declare_types(
 class Chosen(NamedTuple):
     """What is said about a table: what each of its columns is, and how it is read."""
 
-    roles: Roles
     asked: DeclaredTypes
     reading: Reading
+    target: str | None = make_option("Column to predict.", "target, y, label or class")
+    features: str | None = make_option("Columns to learn from, such as age,dose.", "all others")
+    drop: str | None = make_option("Columns to leave out, such as id,name.")
+    group: str | None = make_option(
+        "Column that says which rows belong together, or several: center,id. Bounds are about new groups.",
+        "rows are independent",
+    )
+    weight: str | None = make_option("Column of row weights for fits.", "all are the same", panel=COLUMNS)
+    row_id: str | None = typer.Option(
+        None, "--id", help="Column that names the rows; not learned from.", rich_help_panel=COLUMNS
+    )
 
     def read(self, source: str, study: AnyStudy, test: str | None = None) -> tuple[Task, TestRows | None]:
         """Return the task of a table for a study, and test rows; say how many rows are left out.
@@ -164,13 +174,15 @@ class Chosen(NamedTuple):
         Raises:
             InputError: the data cannot be read or learned from.
         """
+        named, dropped = (None if text is None else split_names(text) for text in (self.features, self.drop))
+        roles = Roles(self.target, named, dropped, self.group, weight=self.weight, id=self.row_id)
+        roles = roles._replace(numbers=study.predicts_numbers, split_by=study.column)
         columns, scores = _read_columns(source, self.reading), isinstance(study, Procedure)
-        numbers = study.predicts_numbers
-        table, roles = columns.learn, self.roles._replace(numbers=numbers, split_by=study.column)
+        table = columns.learn
         task = Task.from_table(table, roles, self.asked, source, scores, self.reading)
         if task.n < table.num_rows:
             found = GapWords.of(table[task.target.name], task.target.name, ~task.find_labelled(table))
-            left = f"left out: {found.describe(not numbers)}; {task.n:,} are learned from"
+            left = f"left out: {found.describe(not roles.numbers)}; {task.n:,} are learned from"
             say(f"rows without {task.target.name!r} {left}")
         rows = read_new_rows(test, self.reading.adapt(test)) if test else None if scores else columns.test
         test_rows = make_test_rows(rows, task)
@@ -179,28 +191,7 @@ class Chosen(NamedTuple):
         return task, test_rows
 
 
-@with_options(asked=declare_types, reading=make_reading)
-def choose_columns(
-    asked: DeclaredTypes,
-    reading: Reading,
-    target: str | None = make_option("Column to predict.", "target, y, label or class"),
-    features: str | None = make_option("Columns to learn from, such as age,dose.", "all others"),
-    drop: str | None = make_option("Columns to leave out, such as id,name."),
-    group: str | None = make_option(
-        "Column that says which rows belong together, or several: center,id. Bounds are about new groups.",
-        "rows are independent",
-    ),
-    weight: str | None = make_option("Column of row weights for fits.", "all are the same", panel=COLUMNS),
-    row_id: str | None = typer.Option(
-        None, "--id", help="Column that names the rows; not learned from.", rich_help_panel=COLUMNS
-    ),
-) -> Chosen:
-    """Collect what each column is, and how columns are read."""
-    named, dropped = (None if text is None else split_names(text) for text in (features, drop))
-    roles = Roles(target, named, dropped, group, weight=weight, id=row_id)
-    return Chosen(roles, asked, reading)
-
-
+choose_columns = with_options(asked=declare_types, reading=make_reading)(Chosen)
 TEST = make_option(
     "Rows to measure the finished ensemble on: a table or a named set.",
     "the test rows of a named set",

@@ -11,9 +11,7 @@ from ckcv_ray.cli.options import Folder, JsonFlag, make_argument, make_flag, mak
 from ckcv_ray.cli.output import NOT_YET_PROVEN, PROVEN_WORSE, say, show
 from ckcv_ray.core.quantities import parse_subgroups
 from ckcv_ray.errors import InputError
-from ckcv_ray.runs.later import OPEN, WORSE, Question
-from ckcv_ray.runs.later import compare as compare_runs
-from ckcv_ray.runs.later import watch as watch_run
+from ckcv_ray.runs import later
 from ckcv_ray.tables.predictions import PredictionColumns
 from ckcv_ray.tables.read import Reading
 
@@ -131,7 +129,7 @@ def watch(
     if seed is not None:
         raise InputError("seed is for ckcv predict: a stream has no draws to repeat")
     rows = data.read_rows_if_named(source, reading, "a file of rows: name one")
-    found = watch_run(folder, rows, row_id, prediction, label, by, delta, stream)
+    found = later.watch(folder, rows, row_id, prediction, label, by, delta, stream)
     say(*found.notes)
     show(found.to_json(), found.summary(), as_json)
     if found.alarm:
@@ -193,9 +191,9 @@ def compare(
         ckcv compare runs/new runs/old --rows judged.csv --no-worse 0.01 --uses 10
         ckcv compare runs/new --predictions physician --rows judged.csv
     """
-    question = Question(no_worse, group, delta, uses)
+    question = later.Question(no_worse, group, delta, uses)
     columns = data.read_new_rows(rows, reading)
-    found = compare_runs(folder, columns, reference, predictions, question, ledger, thousands)
+    found = later.compare(folder, columns, reference, predictions, question, ledger, thousands)
     show(found.to_json(), "\n".join(found.describe()), as_json)
-    if code := {WORSE: PROVEN_WORSE, OPEN: NOT_YET_PROVEN}.get(found.answer):
+    if code := {later.WORSE: PROVEN_WORSE, later.OPEN: NOT_YET_PROVEN}.get(found.answer):
         raise typer.Exit(code)

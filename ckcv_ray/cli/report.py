@@ -229,18 +229,16 @@ def convert_model(model: Model) -> object:
     positive = dual_coef > 0
     order = np.argsort(positive, kind="stable")  # the first class comes first
     svc = SVC(C=model.C, gamma=model.gamma).fit(vectors[[positive.argmin(), positive.argmax()]], [0, 1])
-    fitted = {
-        "_n_support": np.bincount(positive).astype(np.int32),
-        "support_": model.support[order].astype(np.int32),
-        "support_vectors_": vectors[order],
-        "dual_coef_": dual_coef[None, order],
-        "_dual_coef_": -dual_coef[None, order],  # libsvm takes the first class as +1
-        "intercept_": model.offset,
-        "_intercept_": -model.offset,
-        "shape_fit_": vectors.shape,
-    }
-    for name, value in fitted.items():
-        setattr(svc, name, value)
+    vars(svc).update(
+        _n_support=np.bincount(positive).astype(np.int32),
+        support_=model.support[order].astype(np.int32),
+        support_vectors_=vectors[order],
+        dual_coef_=dual_coef[None, order],
+        _dual_coef_=-dual_coef[None, order],  # libsvm takes the first class as +1
+        intercept_=model.offset,
+        _intercept_=-model.offset,
+        shape_fit_=vectors.shape,
+    )
     return make_pipeline(scaler, svc)
 
 

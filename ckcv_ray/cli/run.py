@@ -12,7 +12,6 @@ import typer
 from ckcv_ray.claims.certificate import describe_held_share
 from ckcv_ray.claims.certify import make_error, show_rows
 from ckcv_ray.cli import data, options, output
-from ckcv_ray.cli.data import Display
 from ckcv_ray.cli.options import DetailsFlag, JsonFlag, make_option, with_options
 from ckcv_ray.cli.output import console, say
 from ckcv_ray.core.quantities import parse_subgroup
@@ -329,7 +328,7 @@ def _run(work: Work, out: str, execution: Execution, yes: bool, budget: str | No
             say("--budget 10m ends within ten minutes instead; ckcv plan shows what other options take")
         if seconds > HOUR and not yes and sys.stdin.isatty() and console.is_terminal:
             typer.confirm("Continue?", abort=True, err=True)
-        with signals, Display(console) as display:
+        with signals, data.Display(console) as display:
             return compute(work._replace(expected=expected, listen=display, stop=signals.stop), execution)
 
 
@@ -397,6 +396,6 @@ def evaluate(
     is_finished(problem, RunFolder(folder))  # refuses a folder with something else before columns are shown
     data.say_environment(folder)
     _say_columns(problem)
-    with data.end_if_interrupted(folder) as signals, signals, Display(console) as display:
+    with data.end_if_interrupted(folder) as signals, signals, data.Display(console) as display:
         result = running.assess(study, task, folder, execution, display, signals.stop, retry_failed)
     data.show_result(result, folder, as_json)

@@ -20,20 +20,11 @@ from secrets import randbits
 from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
 
 from ckcv_ray import errors
+from ckcv_ray.core import options as core_options
 from ckcv_ray.core.criteria import Balanced, Criterion, MeanBound, MeanClippedError, MeanCost, MeanError
 from ckcv_ray.core.intervals import INTERVALS
 from ckcv_ray.core.measures import SCORE_NAMES, Kind, OwnScore
-from ckcv_ray.core.options import (
-    HasOptions,
-    Option,
-    get_values,
-    list_inside,
-    list_names,
-    option,
-    options,
-    options_to_json,
-    value_to_json,
-)
+from ckcv_ray.core.options import HasOptions, Option, get_values, list_inside, list_names, option, options
 from ckcv_ray.core.resampling import folds
 from ckcv_ray.core.resampling.base import Resampling
 from ckcv_ray.core.resampling.complete import AUTO, Complete
@@ -177,15 +168,15 @@ class BaseStudy(HasOptions):
         found: dict[str, object] = {**_name_choices(parts)}
         found |= {f"{label}.{SEVERAL}": part.name for label, part in learners.items() if label != part.name}
         found |= {name if times[name] == 1 else f"{label}.{name}": value for label, name, value in named}
-        return found | options_to_json(self, fixed)
+        return found | core_options.options_to_json(self, fixed)
 
     def to_json(self, fixed: bool = False) -> dict[str, object]:
         """Return the study as JSON values, the inverse of ``from_json``.
 
         ``fixed`` leaves out the options that may grow in an existing run folder: the rest gives the run_id.
         """
-        parts = {slot: value_to_json(part, fixed) for slot, part in self.parts.items()}
-        return parts | options_to_json(self, fixed)
+        parts = {slot: core_options.value_to_json(part, fixed) for slot, part in self.parts.items()}
+        return parts | core_options.options_to_json(self, fixed)
 
     @classmethod
     def from_json(cls, content: Mapping[str, object]) -> Self:
