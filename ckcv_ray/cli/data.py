@@ -38,7 +38,6 @@ SOURCES = (
     "y) or .svmlight; s3:// too. Or a named set: "
     "sklearn:breast_cancer, twonorm:400:0, ringnorm:400:0, waveform:400:0."
 )
-
 COLUMNS = "Columns"
 READING = "If a table is refused"
 STDIN_BYTES = 1 << 20

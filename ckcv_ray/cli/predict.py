@@ -156,7 +156,7 @@ def predict(
     """
     output.check(folder)
     result = load_run(folder, True) if allow_pickle else load(folder)
-    table, rows = _read_table(result.task, source, reading, thousands, keep, strict)
+    table, rows, remarks = _read_table(result.task, source, reading, thousands, keep, strict)
     rule, X = result.rule(*choice), rows.X[~rows.bad]
     predicted = rule.predict(result.models, X)
     shares = compute_probabilities(result, X, rule, predicted) if output.probabilities else None
@@ -167,13 +167,14 @@ def predict(
     written = _tabulate(result.task, rows, oriented, shares, marks, output.is_csv)
     written = written if keep is None else written.add_column(1, keep, table[keep])
     output.write(written, RunFolder(folder))
-    _say_remarks(result, rule, table, keep, rows, marks, told, output.probabilities)
+    _say_remarks(result, rule, marks, told, remarks, output.probabilities)
     _say_error_rate(result, rule, table.filter(pa.array(~rows.bad)), X, predicted.label, marks)
 
 
 def _read_table(
     task: Task, source: str, reading: Reading, thousands: str, keep: str | None, strict: bool
-) -> tuple[pa.Table, NewRows]:
+) -> tuple[pa.Table, NewRows, list[str]]:
+    """Return the rows to predict, as they are and as numbers, and how columns and rows were taken."""
     table = declare_cells(read_new_rows(source, reading), thousands=thousands)
     if not table.num_rows:
         raise InputError(f"{source!r} has no rows to predict")
@@ -186,7 +187,15 @@ def _read_table(
     rows = task.read(table)
     if strict or rows.bad.all():
         rows.check()
-    return table, rows
+    names = name_numbered(table.column_names, task.features)
+    others = (*find_groups(task.units.name, names), task.weighting.column, task.split_by.column)
+    used = {*task.features, task.target.name, keep, *others}
+    ignored = [name for name in names if name not in used]
+    remarks = [f"{pluralize(len(ignored), 'column')} ignored: {some(ignored)}"] if ignored else []
+    remarks += [rows.unseen] if rows.unseen else []
+    if rows.reason:
+        remarks.append(f"{int(rows.bad.sum())} of {len(rows.bad)} rows could not be judged: {rows.reason}")
+    return table, rows, remarks
 
 
 def _tabulate(
@@ -210,20 +219,13 @@ def _tabulate(
 
 
 def _say_remarks(
-    result: Result,
-    rule: Rule,
-    table: pa.Table,
-    keep: str | None,
-    rows: NewRows,
-    marks: Marks,
-    told: list[str],
-    probabilities: bool,
+    result: Result, rule: Rule, marks: Marks, told: list[str], remarks: list[str], probabilities: bool
 ) -> None:
-    """Say what is proven of the predictions, and how columns and rows were taken."""
-    task, certified = result.task, result if isinstance(result, Certified) else None
+    """Say what is proven of the predictions, and the remarks on columns and rows."""
+    certified = result if isinstance(result, Certified) else None
     covered = certified is not None and certified.claims[0].covers(rule)
     if rule.name == "random" and not rule.repeats:
-        same = task.target.word("; --vote gives the same in every call", "")
+        same = result.task.target.word("; --vote gives the same in every call", "")
         say(f"drawn: one member for each row, different in every call{same}")
     say(*told)
     if certified is not None and find_verdict(certified) != "may be quoted":
@@ -240,15 +242,7 @@ def _say_remarks(
         found = calibrate(certified) if certified is not None and covered else None
         if found is not None and found.n_outside:
             say(found.verdict)
-    names = name_numbered(table.column_names, task.features)
-    others = (*find_groups(task.units.name, names), task.weighting.column, task.split_by.column)
-    used = {*task.features, task.target.name, keep, *others}
-    if ignored := [name for name in names if name not in used]:
-        say(f"{pluralize(len(ignored), 'column')} ignored: {some(ignored)}")
-    if rows.unseen:
-        say(rows.unseen)
-    if rows.reason:
-        say(f"{int(rows.bad.sum())} of {len(rows.bad)} rows could not be judged: {rows.reason}")
+    say(*remarks)
     if rule.name == "random":
         say(f"--seed {rule.seed} repeats these draws")
 

@@ -27,8 +27,6 @@ EFFORT_PER_SETTING, EFFORT_PER_SPLIT = 10, 40  # of the default effort
 
 _check_count = partial(errors.integer, least=1, most=errors.MOST)
 EXHAUSTIVE = Option(errors.boolean, "Also compute what is provably beaten.", bool, panel="Search")
-
-
 EFFORT = Option(
     _check_count,
     "Evaluations that a budget allows; a larger number continues a run folder.",
@@ -154,20 +152,15 @@ class Condition(NamedTuple):
     Attributes:
         name: of a claim; "error" for that of the first one.
         value: the least or the largest allowed, in (0, 1); for numbers, positive and in units of the target.
+        kind: the class of the quantity that it is about.
     """
 
     name: str
     value: float
+    kind: type[Declared]
 
     def __str__(self) -> str:
         return f"{self.name}{'<=' if self.kind.at_most else '>='}{self.value:g}"
-
-    @property
-    def kind(self) -> type[Declared]:
-        """The class of the quantity that the condition is about."""
-        kind = find_quantity(self.name)
-        assert kind is not None
-        return kind
 
 
 def parse_condition(option: str, text: str, known: Collection[str] = ()) -> Condition:
@@ -207,7 +200,7 @@ def parse_condition(option: str, text: str, known: Collection[str] = ()) -> Cond
         )
     below = inf if kind.of_numbers else 1.0
     limit = parse_positive(f"{option}={text}", value, f"{name}{right}{example}", below)
-    return Condition(name if kind.is_error else str(kind.parse(name, option)), limit)
+    return Condition(name if kind.is_error else str(kind.parse(name, option)), limit, kind)
 
 
 HOLDOUT_BOUNDS = ("clopper_pearson", "stevens")

@@ -302,7 +302,7 @@ class QuantityContract:
             if not claim.quantity.is_error and claim.quantity.largest == 1:
                 for value in (claim.risk + 0.01, claim.risk - 0.01):
                     stated = value if claim.quantity.at_most else 1 - value
-                    condition = Condition(str(claim.quantity), stated)
+                    condition = Condition(str(claim.quantity), stated, type(claim.quantity))
                     decided = decide(condition, claims, self.units, self.problem.has_losses)
                     proven = [each.bound is not None and value > each.bound for each in claims]
                     assert decided.met == all(proven)
