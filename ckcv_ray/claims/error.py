@@ -94,12 +94,9 @@ class Weighed(Quantity):
     def check(self, problem: Problem) -> None:
         """Raise InputError if no column gives weights or groups, or one of these is larger than stated."""
         rows = problem.all_rows
-        column = rows.weighting.column if self.weighs else rows.units.name
+        kind, column = ("weight", rows.weighting.column) if self.weighs else ("group", rows.units.name)
         if column is None:
-            raise InputError(
-                f"claim={self} is about rows that have {'weights' if self.weighs else 'groups'}: name their "
-                f"column with {'--weight' if self.weighs else '--group'}"
-            )
+            raise InputError(f"claim={self} is about rows that have {kind}s: name their column with --{kind}")
         if (largest := float(self.weigh(rows.row_units, rows.weighting.named).max())) > self.most:
             limit = f"no weight is above {self.most:g}, and {column!r} has one of {largest:g}"
             if not self.weighs:

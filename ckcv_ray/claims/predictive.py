@@ -149,9 +149,8 @@ class FixedSequence:
         if self.risk(rates) <= self.most:
             needed = find_first(passes, 1, MAX_ROWS)
         if needed < MAX_ROWS:
-            more = (
-                f"it takes about {format_about(n * needed / sum(rows))} new rows, none of these, {SAME_RATE}"
-            )
+            in_all = format_about(n * needed / sum(rows))
+            more = f"it takes about {in_all} new rows, none of these, {SAME_RATE}"
         parts = zip(wrong, rows, kinds, strict=True)
         counted = " and ".join(f"{one:,} of {of:,} {kind}" for one, of, kind in parts)
         measured, proven = map(self.risk, (rates, self.bound(self.chosen)))
