@@ -22,23 +22,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ckcv_ray import errors
 from ckcv_ray.core.bounds.binomial import bound_both_sides
 from ckcv_ray.core.intervals import MISS
 from ckcv_ray.core.measures import PROBABILITY, RANK, Output, Outputs
-from ckcv_ray.errors import (
-    Classes,
-    Index,
-    Rows,
-    StoreError,
-    Values,
-    ceil_percent,
-    cut,
-    floor_percent,
-    format_level,
-    format_number,
-    format_row,
-    pluralize,
-)
+from ckcv_ray.errors import Index, Rows, StoreError, Values, cut, format_level, format_number, pluralize
 from ckcv_ray.learners.base import Model, Predicted
 from ckcv_ray.learners.ensemble import Ensemble, Prediction
 from ckcv_ray.runs.result import Certified, Result
@@ -158,8 +146,8 @@ class Calibration(NamedTuple):
         for label, edges, n, found, mean, interval, side in self.bins:
             of = " to ".join(f"{format_number(100 * edge)} %" for edge in edges)
             first = f"{names[label]}: {of}", f"{found:,} of {n:,}"
-            ends = interval and f"{floor_percent(interval[0])} to {ceil_percent(interval[1])}"
-            rows.append(format_row(*first, found / n, mean, ends, side))
+            ends = interval and f"{errors.floor_percent(interval[0])} to {errors.ceil_percent(interval[1])}"
+            rows.append(errors.format_row(*first, found / n, mean, ends, side))
         return HEADS, rows
 
 
@@ -253,7 +241,7 @@ def trace_roc(judged: Judged) -> Roc | None:
     return Roc(np.array(curves), np.array(areas), left_out, point)
 
 
-def _trace_rates(y: Classes | NDArray[np.bool_], rank: Values) -> tuple[Values, Values]:
+def _trace_rates(y: errors.Classes | NDArray[np.bool_], rank: Values) -> tuple[Values, Values]:
     """Return false and true positive rates at every threshold, from (0, 0) to (1, 1), for two classes.
 
     scikit-learn has the same function, but takes half a second to import.

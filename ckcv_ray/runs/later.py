@@ -32,6 +32,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from ckcv_ray import errors
 from ckcv_ray.claims.quantity import Claim, name_loss_bound
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.core.bounds import betting, paired
@@ -39,29 +40,7 @@ from ckcv_ray.core.bounds.betting import Prior
 from ckcv_ray.core.bounds.binomial import check_delta
 from ckcv_ray.core.draws import JUDGED, Draws
 from ckcv_ray.core.measures import average_by_group
-from ckcv_ray.errors import (
-    CKCVError,
-    Classes,
-    InputError,
-    Label,
-    Limits,
-    Rows,
-    StoreError,
-    Values,
-    ceil_percent,
-    cut_list,
-    expect,
-    floor_percent,
-    format_level,
-    format_percent,
-    inner_share,
-    integer,
-    plain,
-    pluralize,
-    quote,
-    write_option,
-    write_row,
-)
+from ckcv_ray.errors import InputError, Limits, Rows, StoreError, ceil_percent, format_level, pluralize
 from ckcv_ray.runs.finished import load, load_run
 from ckcv_ray.runs.result import Certified, Result, find_error_claim
 from ckcv_ray.storage import pieces
@@ -152,9 +131,9 @@ class Question:
 
     def __post_init__(self) -> None:
         if self.no_worse is not None:
-            inner_share("no_worse", self.no_worse)
+            errors.inner_share("no_worse", self.no_worse)
         check_delta(self.delta)
-        integer("uses", self.uses, least=1, most=pieces.MAX_SHARES)
+        errors.integer("uses", self.uses, least=1, most=pieces.MAX_SHARES)
 
 
 class Side(NamedTuple):
@@ -208,7 +187,7 @@ class Comparison:
         rows, (only_other, only_run) = len(self.run.wrong), self.counts
         low, high, interval = self.verdict.low, self.verdict.high, ""
         if low is not None and high is not None:
-            limits = f"{floor_percent(low)} and {ceil_percent(high)}"
+            limits = f"{errors.floor_percent(low)} and {ceil_percent(high)}"
             interval = f"; the difference of the errors is between {limits} of the rows"
         mean = "" if self.question.group is None else f", mean over {pluralize(self.units, 'group')}"
         places = [f"counted in {' and '.join(self.places)}"] if self.places else []
@@ -224,8 +203,8 @@ class Comparison:
         ]
         return [
             *(
-                f"{side.name}: error {format_percent(error)}{mean} ({int(side.wrong.sum()):,} of {rows:,} "
-                f"rows wrong), {side.by}"
+                f"{side.name}: error {errors.format_percent(error)}{mean} ({int(side.wrong.sum()):,} of "
+                f"{rows:,} rows wrong), {side.by}"
                 for side, error in zip((self.run, self.reference), self.errors, strict=True)
             ),
             f"of {pluralize(rows, 'row')}, {only_other:,} are misclassified by {self.reference.name} alone, "
@@ -343,17 +322,17 @@ def compare(
     answers = [list(map(str, side.predicted)) for side in (run, against)]
     answer = json.dumps([question.no_worse, name_groups(groups), question.delta, answers])
     digests = *_digest_rows(runs, columns, counted, has_twins), hashlib.sha256(answer.encode()).hexdigest()
-    compared = plain(f"{run.name}, {against.name}")[: pieces.MAX_OF_COMPARED]
+    compared = errors.plain(f"{run.name}, {against.name}")[: pieces.MAX_OF_COMPARED]
     date = datetime.now(UTC).isoformat(timespec="seconds")
     use = pieces.Use(*digests, compared, question.uses, question.delta, date)
     asked = differences, question.delta / question.uses, question.no_worse, question.group is not None
     verdict = paired.judge_differences(*asked)
     expected = None if verdict.better or verdict.worse else paired.expect_units(*asked)
-    errors = float(losses[0].mean()), float(losses[1].mean())
+    means = float(losses[0].mean()), float(losses[1].mean())
     files = [RunFolder(name).files for name, _ in runs]
     number, repeated, places, unwritable = _count_use(use, files, ledger)
     return Comparison(
-        *(question, run, against, errors, len(differences), verdict, expected, int(np.sum(~new))),
+        *(question, run, against, means, len(differences), verdict, expected, int(np.sum(~new))),
         *(tuple(cautions), use, number, repeated, places, unwritable),
     )
 
@@ -378,7 +357,7 @@ def _read_judged(
         if question.group is None and (group := result.task.units.name) is not None:
             raise InputError(
                 f"{folder!r} was made with groups of related rows, by {group!r}: say which of the "
-                f"judged rows belong together with {write_option('group', group)}"
+                f"judged rows belong together with {errors.write_option('group', group)}"
             )
     if any(os.path.realpath(folder) == os.path.realpath(place) for folder, _ in others):
         raise InputError(f"{place!r} is both runs: there is nothing to compare")
@@ -455,7 +434,7 @@ def _classify(
     return new, sides, has_twins
 
 
-def _read_predicted(task: Task, table: pa.Table, column: str) -> Classes:
+def _read_predicted(task: Task, table: pa.Table, column: str) -> errors.Classes:
     """Return the classes that a column of a table predicts for its rows, (rows,), none of them missing."""
     check_column(column, table.column_names, " with predictions")
     there = task.find_labelled(table, column)
@@ -505,7 +484,7 @@ def _caution_repeats(X: Rows, task: Task) -> Iterator[str]:
 class Watched:
     """A quantity that is watched."""
 
-    label: Label | None  # of the class whose error it is; None for the error on all rows
+    label: errors.Label | None  # of the class whose error it is; None for the error on all rows
     bound: float | None  # the upper bound certified for it; None if none is
     prior: Prior  # the prior of its limits
     delta: float  # its share of the delta of the stream
@@ -566,8 +545,8 @@ class Finding:
         counted, bound, delta = pluralize(self.units, unit), self.watched.bound, self.watched.delta
         wrong = f"{self.errors:g} of {counted}" if unit == "row" else f"mean over {counted}"
         measured = (
-            f"{self.name}: {format_percent(self.rate)} ({wrong}); at all times from "
-            f"{floor_percent(self.limits.low)} to {ceil_percent(self.limits.high)}, with probability "
+            f"{self.name}: {errors.format_percent(self.rate)} ({wrong}); at all times from "
+            f"{errors.floor_percent(self.limits.low)} to {ceil_percent(self.limits.high)}, with probability "
             f"{format_level(delta)}"
         )
         if bound is None:
@@ -589,7 +568,7 @@ class Finding:
         return [measured, f"  {said}"]
 
 
-def judge_losses(watched: Watched, losses: Values, batches: NDArray[np.intp]) -> Finding:
+def judge_losses(watched: Watched, losses: errors.Values, batches: NDArray[np.intp]) -> Finding:
     """Return what the losses of a stream say about a quantity.
 
     Args:
@@ -743,11 +722,11 @@ def find_alarm(result: Certified) -> str:
         header = _make_header(result, folder, found, "auto", None, file)
         rule = result.rule(header.by)
         findings = _judge_rows(result, list_watched(result, rule, header.delta), found.rows, file)
-    except CKCVError as error:
-        return f"What ckcv watch has found is not known: {plain(str(error))}"
+    except errors.CKCVError as error:
+        return f"What ckcv watch has found is not known: {errors.plain(str(error))}"
     raised = [f"{one.name} (batch {one.alarm_batch:,})" for one in findings if one.alarm_batch is not None]
     alarm = f"ckcv watch has raised an ALARM: {rule.classifier()} is wrong more often than certified"
-    return f"{alarm}, on live rows: {', '.join(cut_list(raised, 'more'))}." if raised else ""
+    return f"{alarm}, on live rows: {', '.join(errors.cut_list(raised, 'more'))}." if raised else ""
 
 
 def _make_header(
@@ -771,8 +750,8 @@ def _make_header(
         raise StoreError(f"{file} is damaged: its rows have groups, or none, and those of the run differ")
     if by not in ("auto", header.by) or delta not in (None, header.delta):
         raise InputError(
-            f"{str(file)!r} has by={quote(header.by)} and delta={header.delta:g}, fixed with its first rows: "
-            f"leave both out, or {instead}"
+            f"{str(file)!r} has by={errors.quote(header.by)} and delta={header.delta:g}, fixed with its "
+            f"first rows: leave both out, or {instead}"
         )
     return header
 
@@ -828,7 +807,7 @@ def _read_live_rows(
     result: Certified, rule: Rule, table: pa.Table, batch: int, identifier: str, prediction: str, label: str
 ) -> tuple[tuple[LiveRow, ...], tuple[str, ...]]:
     """Return the rows of a table that have a label, to be appended to a stream, and what to know of them."""
-    expect("rows", table, pa.Table, "a pyarrow.Table: see pyarrow.table")
+    errors.expect("rows", table, pa.Table, "a pyarrow.Table: see pyarrow.table")
     task = result.task
     table = task.keep_words(join_copies(table))
     names = table.column_names
@@ -884,7 +863,7 @@ def _read_names(table: pa.Table, column: str) -> list[str]:
 
 def _read_predictions(
     result: Certified, rule: Rule, table: pa.Table, read: NewRows | None, name: str
-) -> tuple[Classes, list[str]]:
+) -> tuple[errors.Classes, list[str]]:
     """Return the predicted classes, and a sentence if they are made here or are not the rule's."""
     task, notes = result.task, list[str]()
     if name in table.column_names:
@@ -915,7 +894,7 @@ def _read_groups(table: pa.Table, result: Certified) -> list[str]:
     for name in names:
         check_column(name, table.column_names, " with the groups that the certificate is about")
     cells = zip(*(_read_names(table, name) for name in names), strict=True)
-    return [row[0] if len(row) == 1 else write_row(row) for row in cells]
+    return [row[0] if len(row) == 1 else errors.write_row(row) for row in cells]
 
 
 def _judge_rows(

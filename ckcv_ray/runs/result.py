@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
+from ckcv_ray import errors
 from ckcv_ray.claims.certificate import Certificate
 from ckcv_ray.claims.quantity import Acceptance, Claim, decide, is_fixed_for
 from ckcv_ray.claims.rules import ONE_MODEL, CutOff, Rule, find_member, parse_rule
@@ -31,22 +32,7 @@ from ckcv_ray.core.resampling.base import Term
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.core.selection import choose_setting
 from ckcv_ray.engine.queue import Scores
-from ckcv_ray.errors import (
-    Classes,
-    Index,
-    InputError,
-    Limits,
-    Rows,
-    Values,
-    ceil_percent,
-    check_choice,
-    format_level,
-    format_number,
-    format_score,
-    integer,
-    name_reason,
-    pluralize,
-)
+from ckcv_ray.errors import Classes, InputError, Limits, Rows, Values, ceil_percent, format_level, pluralize
 from ckcv_ray.learners.base import LEARNERS, ZOO, Setting
 from ckcv_ray.learners.choice import LABEL
 from ckcv_ray.learners.ensemble import Ensemble, Models, Prediction
@@ -377,7 +363,7 @@ class Certified(Result):
         if rule.name in ONE_MODEL and self.models.refit is None:
             raise InputError(f"this run has no model {rule.name}: it was made without --certify holdout")
         if rule.name.startswith("member:"):
-            integer("member", find_member(rule.name), least=0, most=len(self.ensemble.members) - 1)
+            errors.integer("member", find_member(rule.name), least=0, most=len(self.ensemble.members) - 1)
         if rule.name not in DRAWING:
             if seed is not None:
                 raise InputError(f"seed and {rule.name} exclude each other: {rule.name} draws no members")
@@ -385,7 +371,7 @@ class Certified(Result):
         first = self.certificate.first
         if rule.name == "auto" and seed is None and first.certification == Holdout.name:
             return first.make_rule(self.problem)
-        drawn = randbits(63) if seed is None else integer("seed", seed, least=0, most=MAX_SEED)
+        drawn = randbits(63) if seed is None else errors.integer("seed", seed, least=0, most=MAX_SEED)
         return Rule("random", drawn, repeats=seed is not None)
 
     def predict_interval(
@@ -421,7 +407,7 @@ class Certified(Result):
                 f"that of a new group's rows on average at most {ceil_percent(found.risk)} are wrong",
             )
             if c.numbers is not None:
-                clip = format_number(c.numbers["clip"])
+                clip = errors.format_number(c.numbers["clip"])
                 of_group = self.task.units.word("", "on a new group's rows ")
                 counted = f"where an error above {clip} counts as {clip}"
                 what = f"to be off {of_group}by at most {found.limit} on average, {counted}"
@@ -530,8 +516,10 @@ def measure_error(result: Certified) -> float:
 def describe_failed(result: Result) -> str:
     """Return how many paths failed, and why the first did; "" if none failed."""
     failures = result.execution["failures"]
-    why = f"{pluralize(len(failures), 'path')} failed: {name_reason(failures[0][-1])}" if failures else ""
-    return why and f'{why}; tracebacks are in the report and in execution["failures"]'
+    if not failures:
+        return ""
+    why = f"{pluralize(len(failures), 'path')} failed: {errors.name_reason(failures[0][-1])}"
+    return f'{why}; tracebacks are in the report and in execution["failures"]'
 
 
 def find_quoted(result: Certified) -> tuple[Claim | None, str]:
@@ -703,7 +691,7 @@ class Entry:
 
     learner: str
     name: str
-    positions: Index
+    positions: errors.Index
     totals: Values
     known: NDArray[np.bool_]
     settings: tuple[Setting | None, ...]
@@ -924,7 +912,7 @@ class Scored(Result):
             InputError: there is no such score, or no split has it.
         """
         by_name = {each.name: each for each in self.scores}
-        chosen = by_name[check_choice("score", score, by_name)] if score else self.scores[0]
+        chosen = by_name[errors.check_choice("score", score, by_name)] if score else self.scores[0]
         drawn: Axes = present("scores", self, chosen, axes)
         return drawn
 
@@ -997,7 +985,7 @@ def describe_kept(result: Scored) -> str:
     kept, score, study = result.kept, result.scores[0], result.study
     if kept is None:
         return f"no setting has {score.name} on every split, so none was fitted on all rows"
-    mean = format_score(result.figures(kept, score).mean)
+    mean = errors.format_score(result.figures(kept, score).mean)
     measured = f"its mean {score.name} by {study.resampling} is {mean}"
     if len(result.entries) == 1:
         return f"{kept.name}; {measured}"

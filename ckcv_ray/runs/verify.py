@@ -33,19 +33,7 @@ from ckcv_ray.core.selection import Leader
 from ckcv_ray.engine.evaluate import Inputs, evaluate_apart, fit_on_all_rows, fit_references, one_model, share
 from ckcv_ray.engine.loop import Stop
 from ckcv_ray.engine.queue import Listener
-from ckcv_ray.errors import (
-    ROUNDING,
-    InputError,
-    RunError,
-    StoreError,
-    agree,
-    cut,
-    cut_list,
-    duration,
-    number,
-    plain,
-    pluralize,
-)
+from ckcv_ray.errors import InputError, RunError, StoreError, cut, cut_list, duration, plain, pluralize
 from ckcv_ray.learners.ensemble import Ensemble, Member, Models
 from ckcv_ray.learners.sklearn.spec import list_foreign
 from ckcv_ray.records.judged import HELD_OUT, HeldOut
@@ -161,7 +149,7 @@ def verify(
         InputError: the test rows do not match the run, or the table cannot be read.
         KeyboardInterrupt: the verification was stopped.
     """
-    seconds, began, folder = number("limit", limit), monotonic(), RunFolder(out)
+    seconds, began, folder = errors.number("limit", limit), monotonic(), RunFolder(out)
     if not folder.finished:
         folder.identity()
         raise StoreError(f"{str(out)!r} holds no finished run to verify{folder.suggest_folder()}")
@@ -448,7 +436,7 @@ class _Remake:
             keys = list(KEY)
             _, at, there = np.intersect1d(logged[keys], made[keys], assume_unique=True, return_indices=True)
             before, after = logged["totals"][at], made["totals"][there]
-            if not agree(before, after, ROUNDING):
+            if not errors.agree(before, after, errors.ROUNDING):
                 differing = int((before != after).any(axis=1).sum())
                 evaluations = pluralize(len(after), "evaluation")
                 found.append(f"the log: {differing:,} of {evaluations} give other results")
@@ -536,7 +524,7 @@ def _find_differences(where: str, a: Any, b: Any) -> Iterator[tuple[str, Any, An
     if isinstance(a, dict) and isinstance(b, dict) and a.keys() == b.keys():
         for key in a:
             yield from _find_differences(f"{where}.{key}", a[key], b[key])
-    elif not agree(a, b, ROUNDING):
+    elif not errors.agree(a, b, errors.ROUNDING):
         yield where, a, b
 
 
@@ -545,17 +533,17 @@ def _compare_member(problem: Problem, stored: Member, computed: Member) -> str:
 
     Equal predictions are not enough: a forged model is right for these rows, and wrong elsewhere.
     """
-    X, errors = problem.every_row.X, f"makes {sum(computed.errors):,} errors (stored: {sum(stored.errors):,})"
-    if problem.learner.codec.same(stored.model, computed.model, ROUNDING):
+    X, wrong = problem.every_row.X, f"makes {sum(computed.errors):,} errors (stored: {sum(stored.errors):,})"
+    if problem.learner.codec.same(stored.model, computed.model, errors.ROUNDING):
         known, again = ((member.k, member.totals, member.n_estimate) for member in (stored, computed))
-        return "" if known == again else f"its k or its counts are not those of the log: it {errors}"
+        return "" if known == again else f"its k or its counts are not those of the log: it {wrong}"
     try:
         before, after = (Ensemble((member,)).alone(X).label for member in (stored, computed))
     except Exception as error:  # a stranger's model may raise anything
         says = f"it cannot predict the rows of the table: {type(error).__name__}: {error}"
         return cut(says, MAX_SHOWN)
     if problem.task.classes:
-        says = f"it predicts {int((before != after).sum()):,} of {len(X):,} rows otherwise, and {errors}"
+        says = f"it predicts {int((before != after).sum()):,} of {len(X):,} rows otherwise, and {wrong}"
     else:
         says = f"predictions differ by up to {abs(before - after).max():.2g}"
     return f"fitted again, its content differs: {says}"
