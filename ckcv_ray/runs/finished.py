@@ -29,24 +29,11 @@ from ckcv_ray.engine.race import RaceQueue, describe_failures
 from ckcv_ray.engine.recorder import Conclusion, Recorder, make_queue
 from ckcv_ray.errors import CKCVError, RunError, StoreError, pluralize
 from ckcv_ray.learners.ensemble import Ensemble, Models, find_majority
-from ckcv_ray.records.judged import (
-    HELD_OUT,
-    HeldOut,
-    count_judged,
-    list_held_out_columns,
-    make_judged_schema,
-    tabulate_held_out,
-)
+from ckcv_ray.records import judged as judged_rows
+from ckcv_ray.records.judged import HELD_OUT, HeldOut
 from ckcv_ray.records.record import Failure, Outcome
-from ckcv_ray.runs.result import (
-    Certified,
-    Result,
-    Scored,
-    add_row_values,
-    format_setting,
-    summarize_scores,
-    write_values,
-)
+from ckcv_ray.runs import result as results
+from ckcv_ray.runs.result import Certified, Result, Scored
 from ckcv_ray.storage import folder as folders
 from ckcv_ray.storage.execution import Before, MeasuredRates, Tested
 from ckcv_ray.storage.files import LOCK, guard_reading, make_table, read_json, read_table, to_json
@@ -160,7 +147,7 @@ def _write_scores(
         return [held for outcome in queue.outcomes for held in outcome.held_out]
 
     held_out = predict_held_out(result, compute)
-    result = add_row_values(result, held_out)
+    result = results.add_row_values(result, held_out)
     return result if recorder.write_end(execution, make_scores(result, held_out)) else None
 
 
@@ -168,14 +155,19 @@ def make_scores(result: Scored, held_out: pa.Table | None) -> dict[str, bytes]:
     """Return the files of scores besides the log, by name; ``held_out`` comes from ``predict_held_out``."""
     problem = result.problem
     settings = [  # a row for each setting and score; what is not known is empty
-        {**row._asdict(), "setting": format_setting(row.setting), "measure": name, **write_values(place)}
+        {
+            **row._asdict(),
+            "setting": results.format_setting(row.setting),
+            "measure": name,
+            **results.write_values(place),
+        }
         for row in result.settings
         for name, place in row.places.items()
     ]
     files: dict[str, bytes] = {
         folders.SCORES: make_table(result.table(), problem.run_id),
         folders.SETTINGS: make_table(pa.Table.from_pylist(settings, SETTING_COLUMNS), problem.run_id),
-        folders.SUMMARY: to_json(summarize_scores(result)),
+        folders.SUMMARY: to_json(results.summarize_scores(result)),
     }
     if result.models.full is not None:
         files[folders.FULL] = folders.make_model_table(problem, result.models.full)
@@ -208,7 +200,9 @@ def predict_held_out(result: Scored, compute: Callable[[list[Unit]], Iterable[He
     ]
     units = [Unit(Stage.REFIT, OUTER, split, ((path, step + 1),)) for path, step, split in positions]
     found = {(held.path, held.step, held.split): held for held in compute(units)}
-    return tabulate_held_out([found[place] for place in positions if place in found], result.problem)
+    return judged_rows.tabulate_held_out(
+        [found[place] for place in positions if place in found], result.problem
+    )
 
 
 def _refit_leaders(
@@ -278,7 +272,7 @@ def tabulate_judged(held: HeldOutPredictions) -> pa.Table | None:
     None if none are judged, or too many for a file.
     """
     problem = held.problem
-    if problem.held is None or not count_judged(problem):
+    if problem.held is None or not judged_rows.count_judged(problem):
         return None
     certification, rows, tables = problem.certification, held.rows, list[pa.Table]()
     rules = dict.fromkeys(map(held.find_rule, certification.claim))
@@ -303,7 +297,7 @@ def tabulate_judged(held: HeldOutPredictions) -> pa.Table | None:
             "score": predicted.score if ranks else [None] * len(unit),
             "weight": problem.all_rows.weighting.take(problem.held),  # a column only if rows are weighted
         }
-        schema = make_judged_schema(problem)
+        schema = judged_rows.make_judged_schema(problem)
         arrays = [pa.array(columns[field.name]).cast(field.type) for field in schema]
         tables.append(pa.table(arrays, schema=schema))
     return pa.concat_tables(tables).combine_chunks()
@@ -434,9 +428,9 @@ def read_result(folder: RunFolder, problem: Problem) -> Result:
         return Certified(problem, execution, fitted, table, certificate, folder.judged(problem))
     result = Scored(problem, execution, Models(), replay(str(folder), problem).scores())
     if result.study.interval == BBC:  # it needs the values of rows
-        held_out = read_table(files, HELD_OUT, result.run_id, list_held_out_columns(problem))
+        held_out = read_table(files, HELD_OUT, result.run_id, judged_rows.list_held_out_columns(problem))
         with guard_reading(files, HELD_OUT):
-            result = add_row_values(result, held_out)
+            result = results.add_row_values(result, held_out)
     if result.kept is None:
         return result
     return replace(result, models=Models(full=folders.read_full(files, problem, result.setting)))

@@ -568,14 +568,8 @@ class Finding:
         return [measured, f"  {said}"]
 
 
-def judge_losses(watched: Watched, losses: errors.Values, batches: NDArray[np.intp]) -> Finding:
-    """Return what the losses of a stream say about a quantity.
-
-    Args:
-        watched: the quantity.
-        losses: the quantity's losses in [0, 1], batch by batch, (n,).
-        batches: the numbers of their batches, from 0, ascending, (n,).
-    """
+def _judge_losses(watched: Watched, losses: errors.Values, batches: NDArray[np.intp]) -> Finding:
+    """Return what the losses of a quantity, in [0, 1], say; batches have numbers from 0, ascending, (n,)."""
     errors, units, delta, bound = fsum(losses), len(losses), watched.delta, watched.bound
     limits = betting.limit_at_all_times(errors, units, watched.prior, delta)
     if bound is None:
@@ -688,7 +682,7 @@ def watch(
     file = files.path(name)
     header = _make_header(result, folder, found, by, delta, file)
     rule = result.rule(header.by)
-    watched = list_watched(result, rule, header.delta)
+    watched = _list_watched(result, rule, header.delta)
     live, notes = tuple[LiveRow, ...](), tuple[str, ...]()
     if rows is not None:
         label = result.task.target.name if label is None else label
@@ -721,7 +715,7 @@ def find_alarm(result: Certified) -> str:
             return ""
         header = _make_header(result, folder, found, "auto", None, file)
         rule = result.rule(header.by)
-        findings = _judge_rows(result, list_watched(result, rule, header.delta), found.rows, file)
+        findings = _judge_rows(result, _list_watched(result, rule, header.delta), found.rows, file)
     except errors.CKCVError as error:
         return f"What ckcv watch has found is not known: {errors.plain(str(error))}"
     raised = [f"{one.name} (batch {one.alarm_batch:,})" for one in findings if one.alarm_batch is not None]
@@ -756,13 +750,10 @@ def _make_header(
     return header
 
 
-def list_watched(result: Certified, rule: Rule, delta: float) -> tuple[Watched, ...]:
+def _list_watched(result: Certified, rule: Rule, delta: float) -> tuple[Watched, ...]:
     """Return what is watched for a rule, with its share of delta: the error, and the error on each class.
 
     With groups, whose rows are related, only the error is watched.
-
-    Raises:
-        InputError: nothing is certified about the rule's error, on all rows or on a class.
     """
     proven = find_error_claim(result.claims, rule)
     labels = result.task.classes if result.task.units.independent else ()
@@ -916,6 +907,6 @@ def _judge_rows(
         losses, batches = average_by_group(wrong, group), average_by_group(batches, group).astype(np.intp)
     of_class = [np.ones(len(losses), np.bool_), *(truth == c for c in range(len(watched) - 1))]
     return tuple(
-        judge_losses(quantity, losses[chosen], batches[chosen])
+        _judge_losses(quantity, losses[chosen], batches[chosen])
         for quantity, chosen in zip(watched, of_class, strict=True)
     )

@@ -18,7 +18,7 @@ import json
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager, closing, nullcontext, suppress
+from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -80,15 +80,11 @@ FIRST_SECONDS = 1.0  # a run that ends sooner shows nothing
 UPDATE_SECONDS = 0.5
 
 
-def find_before(problem: Problem, folder: str) -> Before:
+def _find_before(problem: Problem, folder: str) -> Before:
     """Return which finished runs next to a folder judged, or saw, rows that the run of a problem judges.
 
     Nothing is fitted, imported or written on the word of a folder. One that cannot be read, or has more than
     ``MAX_ROWS_THERE`` rows, is passed over, as are all but the ``MAX_LOOKED_AT`` finished last.
-
-    Args:
-        problem: one with a certification.
-        folder: address of its run folder, which need not exist.
     """
     hashes, runs, passed_over = ColumnHashes(), list[EarlierRun](), dict[str, str]()
     try:
@@ -468,7 +464,7 @@ def compute(job: Work, execution: Execution, opened: Session | None = None) -> R
         work(backend, recorder, job.listen, job.stop)
         if not problem.scores and recorder.begin_again():  # rows are judged by what has been tried twice
             work(backend, recorder, job.listen, job.stop)
-        before = None if problem.scores or job.folder is None else find_before(problem, str(job.folder))
+        before = None if problem.scores or job.folder is None else _find_before(problem, str(job.folder))
         result = finish(problem, backend, recorder, job.test, job.listen, job.stop, before)
         result = replace(result, execution=result.execution | {"folder": job.folder})
         return replace(result, records=recorder.records()) if job.keep else result
@@ -604,46 +600,40 @@ def describe_progress(progress: Progress, first: Progress, seconds: float) -> st
     return " | ".join(parts)
 
 
-def watch_run(listen: Listener | None) -> AbstractContextManager[Listener | None]:
-    """Return a context of a run with its listener: the one given, or in a notebook one that shows a line."""
-    return nullcontext(listen) if listen is not None or not is_notebook() else NotebookLine()
+@contextmanager
+def watch_run(listen: Listener | None) -> Iterator[Listener | None]:
+    """Give a run its listener: the one given, or in a notebook one that shows a line in the cell's output."""
+    if listen is not None or not is_notebook():
+        yield listen
+        return
+    began, seen, handle = monotonic(), list[Progress](), cast(Any, None)  # the first report and the last
+    due, how = began + FIRST_SECONDS, "stopped"
 
-
-class NotebookLine:
-    """Progress of a run in the output of a cell, called with each progress report; the context is the run."""
-
-    def __init__(self) -> None:
-        self.started = monotonic()
-        self.due = self.started + FIRST_SECONDS
-        self.first: Progress | None = None
-        self.last: Progress | None = None
-        self.handle: Any = None
-
-    def __enter__(self) -> "NotebookLine":
-        return self
-
-    def __call__(self, progress: Progress) -> None:
-        """Show one progress report, unless the one before was shown a moment ago."""
-        self.first, self.last = self.first or progress, progress
-        now = monotonic()
-        if now >= self.due:
-            self.due = now + UPDATE_SECONDS
-            self._show(progress, describe_progress(progress, self.first, now - self.started))
-
-    def __exit__(self, error: type[BaseException] | None, *about: object) -> None:
-        if self.handle is not None and self.last is not None:  # else it showed nothing
-            how, seconds = "stopped" if error else "finished", errors.duration(monotonic() - self.started)
-            self._show(self.last, f"{how} after {seconds}: {self.last.computed:,} evaluations")
-
-    def _show(self, progress: Progress, text: str) -> None:
-        done = progress.computed + progress.dropped + progress.failed
+    def show(text: str) -> None:
+        nonlocal handle
+        at = seen[-1]
+        done = at.computed + at.dropped + at.failed
         bar = (
             f'<div style="max-width:44em"><progress aria-label="progress of the run" style="width:100%" '
-            f'value="{done}" max="{progress.planned}"></progress><div>{escape(text)}</div></div>'
+            f'value="{done}" max="{at.planned}"></progress><div>{escape(text)}</div></div>'
         )
         content = {"text/plain": text, "text/html": bar}
-        if self.handle is None:
+        if handle is None:
             display = import_module("IPython.display").display  # already loaded: this is its kernel
-            self.handle = display(content, raw=True, display_id=True)
+            handle = display(content, raw=True, display_id=True)
         else:
-            self.handle.update(content, raw=True)
+            handle.update(content, raw=True)
+
+    def notice(progress: Progress) -> None:
+        nonlocal due
+        seen[1:] = [progress]
+        if (now := monotonic()) >= due:  # else one was shown a moment ago
+            due = now + UPDATE_SECONDS
+            show(describe_progress(progress, seen[0], now - began))
+
+    try:
+        yield notice
+        how = "finished"
+    finally:
+        if handle is not None:  # else it showed nothing
+            show(f"{how} after {errors.duration(monotonic() - began)}: {seen[-1].computed:,} evaluations")

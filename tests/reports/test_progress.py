@@ -12,7 +12,7 @@ from ckcv_ray import CKCVClassifier, Execution, evaluate
 from ckcv_ray.core.process import is_notebook
 from ckcv_ray.engine.queue import Progress
 from ckcv_ray.runs import run as progress
-from ckcv_ray.runs.run import NotebookLine, describe_progress, watch_run
+from ckcv_ray.runs.run import describe_progress, watch_run
 from ckcv_ray.study.problem import Candidate
 
 ROWS = blobs(60, shift=2.0)
@@ -73,8 +73,8 @@ def test_a_run_that_stops_says_so(outputs: list[Any]) -> None:
 
 
 def test_names_from_the_data_are_text(outputs: list[Any]) -> None:
-    line = NotebookLine()
-    line(BEGUN._replace(best=(Candidate({"<script>": 1}, 3), 0.1)))
+    listening = watch_run(None)
+    listening.__enter__()(BEGUN._replace(best=(Candidate({"<script>": 1}, 3), 0.1)))
     assert "&lt;script&gt;" in outputs[0][1]["text/html"]
 
 

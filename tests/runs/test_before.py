@@ -144,7 +144,7 @@ def test_a_large_folder_is_passed_over_and_the_oldest_are_counted(
     assert {name for name, _, _ in find(result)} == {"run-0", "run-1"}
     assert "unread 2 older runs: it is not known whether these rows were judged there" in say(result)
     monkeypatch.setattr(running, "MAX_ROWS_THERE", 79)
-    found = running.find_before(Problem.of(HELD, TASK), str(tmp_path / "new"))
+    found = running._find_before(Problem.of(HELD, TASK), str(tmp_path / "new"))
     assert found["passed_over"]["last"] == "it has 80 rows, and at most 79 are looked at"
 
 

@@ -22,9 +22,9 @@ from ckcv_ray.runs.later import (
     UNCERTIFIED,
     UNKNOWN,
     Watched,
+    _judge_losses,
+    _list_watched,
     find_alarm,
-    judge_losses,
-    list_watched,
 )
 from ckcv_ray.runs.result import find_error_claim, find_verdict
 from ckcv_ray.runs.run import run_job
@@ -124,11 +124,11 @@ def test_a_decision_is_foreseen_unless_the_bound_is_at_the_rate_so_far() -> None
         (2, 38, prior.update(2, 40), "group", "at the rate so far, no decision is in sight"),
     ):
         losses = np.repeat([0.0, 1.0], [right, wrong])
-        found = judge_losses(Watched(None, bound, prior, 0.05), losses, 10 * np.arange(len(losses)))
+        found = _judge_losses(Watched(None, bound, prior, 0.05), losses, 10 * np.arange(len(losses)))
         assert found.describe(unit)[1].endswith(ends.format(found.more))
         assert (found.more is None) == (wrong > 0)
     often = np.tile([0.0, 0, 1, 0, 0], 6)  # for whose rate more labels bring an alarm
-    worse = judge_losses(Watched(None, 0.1, make_prior(0.2, 50), 0.05), often, np.arange(30))
+    worse = _judge_losses(Watched(None, 0.1, make_prior(0.2, 50), 0.05), often, np.arange(30))
     assert (worse.state, worse.more is None) == (UNKNOWN, False)
 
 
@@ -147,7 +147,7 @@ def test_what_is_watched_is_the_claim_of_the_rule(runs: Runs, by: str) -> None:
     run = runs("live members")
     result = load_run(run)
     rule = result.rule(by)
-    error, *of_class = list_watched(result, rule, 0.05)
+    error, *of_class = _list_watched(result, rule, 0.05)
     assert error.bound == find_error_claim(result.claims, rule).risk
     assert 10 < error.prior.a + error.prior.b - 2 < N  # rows of one estimate set, not of all of them
     assert all(quantity.bound is None for quantity in of_class)
