@@ -33,7 +33,7 @@ from ckcv_ray.records import judged as judged_rows
 from ckcv_ray.records.judged import HELD_OUT, HeldOut
 from ckcv_ray.records.record import Failure, Outcome
 from ckcv_ray.runs import result as results
-from ckcv_ray.runs.result import Certified, Result, Scored
+from ckcv_ray.runs.result import Certified, Result, Scored, format_setting, write_values
 from ckcv_ray.storage import folder as folders
 from ckcv_ray.storage.execution import Before, MeasuredRates, Tested
 from ckcv_ray.storage.files import LOCK, guard_reading, make_table, read_json, read_table, to_json
@@ -155,12 +155,7 @@ def make_scores(result: Scored, held_out: pa.Table | None) -> dict[str, bytes]:
     """Return the files of scores besides the log, by name; ``held_out`` comes from ``predict_held_out``."""
     problem = result.problem
     settings = [  # a row for each setting and score; what is not known is empty
-        {
-            **row._asdict(),
-            "setting": results.format_setting(row.setting),
-            "measure": name,
-            **results.write_values(place),
-        }
+        {**row._asdict(), "setting": format_setting(row.setting), "measure": name, **write_values(place)}
         for row in result.settings
         for name, place in row.places.items()
     ]

@@ -305,19 +305,15 @@ def judge_rows(result: Certified) -> Judged:
     sampled = f"a random sample of {kept:,} of " if kept < total else ""
     needs = problem.find_learner(result.setting)[1].outputs & {RANK, PROBABILITY}
     outputs = [part.ask(part.X, n_classes, needs) for part in parts]
+    y = np.concatenate([part.y for part in parts])
+    label = np.concatenate([np.asarray(given.label) for given in outputs])
     rank = _join([given.rank for given in outputs]) if RANK in needs and n_classes == 2 else None
-    return Judged(
-        np.concatenate([part.y for part in parts]),
-        np.concatenate([np.asarray(given.label) for given in outputs]),
-        -rank if rank is not None and not problem.positive else rank,
-        _join([given.probability for given in outputs]),
-        np.repeat(np.arange(len(parts)), [len(part.y) for part in parts]),
-        f"{sampled}{phrase}",
-        tuple(parts),
-        problem.positive,
-        result.certificate.delta,
-        task.units.word("" if first.held_out else SHARED, RELATED),
-    )
+    rank = -rank if rank is not None and not problem.positive else rank
+    probability = _join([given.probability for given in outputs])
+    classifier = np.repeat(np.arange(len(parts)), [len(part.y) for part in parts])
+    refusal = task.units.word("" if first.held_out else SHARED, RELATED)
+    about = f"{sampled}{phrase}", tuple(parts), problem.positive, result.certificate.delta, refusal
+    return Judged(y, label, rank, probability, classifier, *about)
 
 
 def calibrate(result: Certified) -> Calibration | None:

@@ -114,20 +114,13 @@ def _count_use(
 
 @dataclass(frozen=True)
 class Question:
-    """The question asked about two classifiers.
+    """The question asked about two classifiers."""
 
-    Attributes:
-        no_worse: how much more often the run may err, such as 0.01; None if it has to be better.
-        group: column that says which rows belong together, or several, as for ``read_task``; None if rows are
-            independent.
-        delta: probability that an answer is proven but false, over all the uses that share it.
-        uses: how many uses of the judged rows share delta.
-    """
-
-    no_worse: float | None = None
+    no_worse: float | None = None  # how much more often the run may err; None if it has to be better
+    # the column that says which rows belong together, or several, as for ``read_task``; None if independent
     group: str | Sequence[str] | None = None
-    delta: float = 0.05
-    uses: int = 1
+    delta: float = 0.05  # probability that an answer is proven but false, over all the uses that share it
+    uses: int = 1  # how many uses of the judged rows share delta
 
     def __post_init__(self) -> None:
         if self.no_worse is not None:
@@ -804,7 +797,11 @@ def _read_live_rows(
     names = table.column_names
     check_column(identifier, names, " with the names of the rows (--id)")
     check_column(label, names, " with the true labels (--label)")
-    known, notes, groups = task.find_labelled(table, label), list[str](), _read_groups(table, result)
+    known, notes, of = task.find_labelled(table, label), list[str](), find_groups(task.units.name, names)
+    for name in of:
+        check_column(name, names, " with the groups that the certificate is about")
+    parts = zip(*(_read_names(table, name) for name in of), strict=True)
+    groups = [row[0] if len(row) == 1 else errors.write_row(row) for row in parts] or [""] * len(known)
     if left := int(np.sum(~known)):
         notes = [f"{pluralize(left, 'row')} without a label: not counted; append them when they have one"]
     if left and not task.units.independent:  # in part, a group would have another share of wrong rows
@@ -875,17 +872,6 @@ def _read_predictions(
             raise InputError(f"{lack}: {error}") from None
         notes.append(f"there is no column {name!r}: predicted here, by {rule.classifier()}")
     return predicted, notes
-
-
-def _read_groups(table: pa.Table, result: Certified) -> list[str]:
-    """Return the name of each row's group; "" without groups."""
-    names = find_groups(result.task.units.name, table.column_names)
-    if not names:
-        return [""] * table.num_rows
-    for name in names:
-        check_column(name, table.column_names, " with the groups that the certificate is about")
-    cells = zip(*(_read_names(table, name) for name in names), strict=True)
-    return [row[0] if len(row) == 1 else errors.write_row(row) for row in cells]
 
 
 def _judge_rows(

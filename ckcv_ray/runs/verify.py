@@ -259,7 +259,6 @@ class _Remake:
             )
 
     def compare_run(self, test: Test) -> None:
-        """Compare the files of a study with a certification, its models with new fits, and its test error."""
         problem, result, (_, winner) = self.problem, self.result, self.folder.candidates(self.problem)
         fitted = folders.read_models(self.folder.files, problem, winner.k)
         leader, table = self.queue.selection.winner, self.queue.candidates()
@@ -317,7 +316,6 @@ class _Remake:
             result.assumed.append("the test errors of the best candidates of reported k")
 
     def compare_scores(self, test: Test) -> None:
-        """Compare the files of a study without a certification, and its models with new fits."""
         problem, result = self.problem, self.result
         if test is not None:
             raise InputError("test is for ckcv run: the scores of a procedure have no other rows")
@@ -408,7 +406,6 @@ class _Remake:
             )
 
     def compare_rerun(self, work: Work, execution: Execution | None) -> None:
-        """Run the study again into a temporary folder, and compare the files and the log."""
         result, scored = self.result, self.problem.scores
         if scored and (functions := self.problem.procedure.functions):
             says = f"the scores by {', '.join(functions)}: the folder does not keep functions"
