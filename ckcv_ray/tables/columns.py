@@ -24,17 +24,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyarrow import csv
 
-from ckcv_ray.errors import (
-    Index,
-    InputError,
-    Rows,
-    Values,
-    cut_list,
-    pluralize,
-    quote,
-    suggest,
-    write_option,
-)
+from ckcv_ray.errors import Index, InputError, Rows, Values, cut_list, pluralize, quote, suggest, write_option
 
 DECIMAL = b"decimal"  # metadata of a table whose cells are as written: its decimal mark; empty for none
 REMARKS = b"remarks"  # metadata of a table: how it was read, ends of sentences that begin with its file
@@ -76,10 +66,8 @@ def suggest_column(name: object, names: Iterable[str]) -> str:
 def check_column(name: object, names: Sequence[str], purpose: str = "") -> None:
     """Raise InputError unless a table has a single column of this name, needed for a ``purpose``."""
     if not (isinstance(name, str) and name in names):
-        raise InputError(
-            f"there is no column {quote(name)}{purpose}: the columns are {some(names)}"
-            f"{suggest_column(name, names)}"
-        )
+        meant = suggest_column(name, names)
+        raise InputError(f"there is no column {quote(name)}{purpose}: the columns are {some(names)}{meant}")
     check_single(names, [name])
 
 
@@ -694,10 +682,8 @@ class Cells:
 def refuse_gaps(empty: NDArray[np.bool_], called: str, mend: str) -> None:
     """Raise InputError if cells of a column are empty, (rows,)."""
     if empty.any():
-        raise InputError(
-            f"{called} has empty cells in {int(empty.sum()):,} of {len(empty):,} rows, the first in row "
-            f"{int(np.argmax(empty)) + 1}: {mend}"
-        )
+        rows = f"{int(empty.sum()):,} of {len(empty):,} rows, the first in row {int(np.argmax(empty)) + 1}"
+        raise InputError(f"{called} has empty cells in {rows}: {mend}")
 
 
 def read_numbers(cells: Cells, name: str, role: str, otherwise: str) -> Values:
@@ -1160,9 +1146,7 @@ def _infer_text(cells: Cells, name: str, asked: ColumnKind | None) -> Column:
             what = f"holds dates and in {pluralize(cells.count(bad), 'row')} something else{cells.show(bad)}"
             raise ColumnError(what, f"write all in one way, such as {WRITTEN_DATES}", CATEGORY)
     if len(known) == rows and rows > 2:
-        raise ColumnError(
-            f"has a different text in each of its {pluralize(rows, 'row')}{cells.show(known)}, from which "
-            "nothing can be learned",
-            "say {id} if it names the rows",
-        )
+        shown = f"{pluralize(rows, 'row')}{cells.show(known)}"
+        what = f"has a different text in each of its {shown}, from which nothing can be learned"
+        raise ColumnError(what, "say {id} if it names the rows")
     return Column(name, ColumnKind.CATEGORY, cells.levels)

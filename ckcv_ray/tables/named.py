@@ -92,10 +92,8 @@ def load_source(source: str) -> Columns:
             columns: Columns = plug_in.load()(source)
             return columns
     if family == PAPER:
-        raise InputError(
-            f"{source!r} needs the package ckcv-ray-paper, which is not installed: run "
-            "`pip install ./jobs/paper` in a clone of ckcv_ray"
-        )
+        cure = "run `pip install ./jobs/paper` in a clone of ckcv_ray"
+        raise InputError(f"{source!r} needs the package ckcv-ray-paper, which is not installed: {cure}")
     raise InputError(f"{source!r} does not name a set: the forms are {SOURCE_FORMS}")
 
 

@@ -215,10 +215,8 @@ class Bucket:
         try:
             return kind(self.address.bucket, client_options=options, retry_config=retries)
         except Exception as error:
-            raise InputError(
-                f"cannot open {str(self.address)!r}: {self._explain(error)}: set "
-                f"{CREDENTIALS[self.address.scheme]} in the environment"
-            ) from None
+            cure = f"set {CREDENTIALS[self.address.scheme]} in the environment"
+            raise InputError(f"cannot open {str(self.address)!r}: {self._explain(error)}: {cure}") from None
 
     def _ask(self, action: str, request: Callable[[], Returned]) -> Returned:
         """Return what a request returns; if it is cut off midway, repeat it a few times.

@@ -211,10 +211,8 @@ class _LinesLeftOut:
             found = RANGE.fullmatch(word)
             first, end = (int(found[1]), int(found[2] or found[1])) if found else (1, 0)
             if not first <= end <= MAX_TABLE_ROWS:
-                raise InputError(
-                    f"skip_rows={quote(text)}: expected line numbers, counted from 1, such as 2 or "
-                    f"1-3,{LAST}, or {NO_MORE}"
-                )
+                wanted = f"line numbers, counted from 1, such as 2 or 1-3,{LAST}, or {NO_MORE}"
+                raise InputError(f"skip_rows={quote(text)}: expected {wanted}")
             self.ranges.append((first, end))
 
     def find(self, filled: NDArray[np.bool_], name: str) -> NDArray[np.bool_]:
@@ -222,9 +220,8 @@ class _LinesLeftOut:
         chosen = np.zeros(len(filled), np.bool_)
         for first, end in self.ranges:
             if end > len(filled):
-                raise InputError(
-                    f"skip_rows={quote(self.said)}: {name} has {len(filled):,} lines, and no line {end:,}"
-                )
+                count = f"{len(filled):,} lines, and no line {end:,}"
+                raise InputError(f"skip_rows={quote(self.said)}: {name} has {count}")
             chosen[first - 1 : end] = True
         if self.last and filled.any():
             chosen[np.flatnonzero(filled)[-1]] = True
@@ -476,10 +473,8 @@ def _decode(content: bytes, encoding: str | None, name: str) -> tuple[bytes, lis
             ) from None
         check_bytes(name, len(content))
     if b"\0" in content:
-        raise InputError(
-            f"{name} holds zero bytes: it is not text, unless it is in UTF-16: then say --encoding "
-            "utf-16-le, or save it in UTF-8"
-        )
+        cure = "unless it is in UTF-16: then say --encoding utf-16-le, or save it in UTF-8"
+        raise InputError(f"{name} holds zero bytes: it is not text, {cure}")
     return content, []
 
 
@@ -492,10 +487,8 @@ def _separator(content: bytes, name: str, spaces: bool) -> str:
     alike = [separator for separator in present if len(set(counts[separator])) == 1]
     if len(alike) > 1:
         called = " and ".join(SEPARATORS[separator] for separator in alike)
-        raise InputError(
-            f"{name} may be separated by {called}, which all divide every line alike: say --separator "
-            f"{alike[0]!r} or another"
-        )
+        cure = f"say --separator {alike[0]!r} or another"
+        raise InputError(f"{name} may be separated by {called}, which all divide every line alike: {cure}")
     if alike:
         return alike[0]
     words = [len(re.sub(rb'"[^"]*"?', b"q", line).split()) for line in lines]
