@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ckcv_ray import errors
 from ckcv_ray.claims.certify import list_needs
 from ckcv_ray.claims.quantity import Need
 from ckcv_ray.core.options import present
@@ -24,17 +25,7 @@ from ckcv_ray.engine.evaluate import Inputs, estimate_memory, evaluate_apart, sh
 from ckcv_ray.engine.queue import OWN_SECONDS, Queue, Rates, choose_batch_seconds
 from ckcv_ray.engine.race import BudgetQueue, describe_failures
 from ckcv_ray.engine.recorder import make_queue
-from ckcv_ray.errors import (
-    MOST,
-    Index,
-    RunError,
-    Values,
-    duration,
-    format_percent,
-    integer,
-    pluralize,
-    sequence,
-)
+from ckcv_ray.errors import MOST, Index, RunError, Values, duration, format_percent, integer, pluralize
 from ckcv_ray.records.record import Outcome
 from ckcv_ray.study.parts import Paper
 from ckcv_ray.study.problem import Problem
@@ -363,7 +354,7 @@ def plan_problem(problem: Problem, workers: Sequence[int] = WORKERS) -> Plan:
         InputError: ``workers`` are not integers of at least 1.
         RunError: every evaluation of the trial failed.
     """
-    counts = [integer("workers", count, 1, MOST) for count in sequence("workers", workers, least=1)]
+    counts = [integer("workers", count, 1, MOST) for count in errors.sequence("workers", workers, least=1)]
     tried, study, sizes = problem, problem.study, problem.sizes
     if problem.n_evaluations > MAX_TRIAL_EVALUATIONS and problem.budget is None:
         # a study of fewer fold sizes, splits and values is tried

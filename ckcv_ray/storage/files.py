@@ -36,15 +36,8 @@ import pyarrow.compute as pc
 from filelock import FileLock, Timeout
 from pyarrow import parquet
 
-from ckcv_ray.errors import (
-    CKCVError,
-    InputError,
-    RunError,
-    StoreError,
-    UnreachableError,
-    as_path,
-    convert_errors,
-)
+from ckcv_ray import errors
+from ckcv_ray.errors import CKCVError, InputError, RunError, StoreError, UnreachableError, as_path
 from ckcv_ray.tables.columns import is_plain
 from ckcv_ray.tables.objects import AT_ONCE, Bucket, Returned, ask_at_once, is_address, parse_address
 from ckcv_ray.tables.read import FOLDER_BYTES, MAX_CELLS, MAX_TABLE_ROWS, limit_memory, read_parquet
@@ -518,7 +511,7 @@ def open_regular(file: Path, most: int = MAX_FILE_BYTES) -> Iterator[BinaryIO]:
 @contextmanager
 def guard_reading(files: Files, name: str) -> Iterator[None]:
     """Raise StoreError if a file is missing, and turn any error of its reader into one."""
-    with convert_errors(StoreError, f"{files.path(name)} is damaged"):
+    with errors.convert_errors(StoreError, f"{files.path(name)} is damaged"):
         try:
             yield
         except FileNotFoundError:

@@ -40,18 +40,7 @@ import pyarrow as pa
 
 from ckcv_ray import errors
 from ckcv_ray.core.resampling.base import Splits
-from ckcv_ray.errors import (
-    Index,
-    InputError,
-    Sha256,
-    StoreError,
-    convert_errors,
-    cut,
-    plain,
-    quote,
-    read_as,
-    suggest,
-)
+from ckcv_ray.errors import Index, InputError, Sha256, StoreError, convert_errors, cut, plain, quote, read_as
 from ckcv_ray.learners import ensemble as ensembles
 from ckcv_ray.learners.base import Setting
 from ckcv_ray.learners.ensemble import Ensemble, Models
@@ -251,7 +240,7 @@ class RunFolder:
         place, parent, nearby = self.files.root.absolute(), self.files.root.parent, dict[str, str]()
         with suppress(OSError):
             nearby = find_next_to(str(place), STUDY)
-        return suggest(place.name, nearby, lambda found: quote(str(parent / found)))
+        return errors.suggest(place.name, nearby, lambda found: quote(str(parent / found)))
 
     def problem(self, identity: Identity | None = None) -> Problem:
         """Return the problem that the run solves, with its data.

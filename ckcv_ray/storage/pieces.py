@@ -34,18 +34,8 @@ from typing import Annotated, Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ckcv_ray.errors import (
-    MOST,
-    InputError,
-    Label,
-    Limited,
-    Probability,
-    Sha256,
-    Stored,
-    as_path,
-    check_count,
-    read_as,
-)
+from ckcv_ray import errors
+from ckcv_ray.errors import MOST, InputError, Label, Limited, Probability, Sha256, Stored, as_path, read_as
 from ckcv_ray.storage.files import STUDY, Files, LocalFiles, create_file, guard_reading, read_json, to_json
 
 STREAM = "stream.jsonl"
@@ -176,7 +166,7 @@ def _parse_stream(content: bytes, n_pieces: int) -> Stream:
         head = expected
         objects.append(values)
     header = read_as(Header, objects[0])
-    check_count("rows", len(objects) - 1, MAX_STREAM_ROWS)
+    errors.check_count("rows", len(objects) - 1, MAX_STREAM_ROWS)
     rows = read_as(tuple[LiveRow, ...], objects[1:])
     _check_rows(rows)
     return Stream(header, rows, head, content, n_pieces)

@@ -38,16 +38,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyarrow import csv, parquet
 
-from ckcv_ray.errors import (
-    InputError,
-    as_array,
-    as_path,
-    convert_errors,
-    pluralize,
-    quote,
-    suggest,
-    write_install,
-)
+from ckcv_ray import errors
+from ckcv_ray.errors import InputError, as_array, as_path, convert_errors, pluralize, quote, suggest
 from ckcv_ray.tables.columns import (
     DECIMAL,
     DECLARED,
@@ -505,7 +497,7 @@ def _read_excel(path: Path, sheet: str | None, lines: _LinesLeftOut) -> pa.Table
     """
     name = repr(str(path))
     if find_spec("openpyxl") is None:
-        raise InputError(f"{name} needs openpyxl: {write_install('excel')}, or save the sheet as CSV")
+        raise InputError(f"{name} needs openpyxl: {errors.write_install('excel')}, or save the sheet as CSV")
     check_bytes(name, path.stat().st_size)
     _check_tags(path)
     rows, formulas = _read_rows(path, sheet)

@@ -12,24 +12,12 @@ from typing import Any, ClassVar, TypeVar, cast
 
 import numpy as np
 
+from ckcv_ray import errors
 from ckcv_ray.core.draws import Draws
 from ckcv_ray.core.options import option, options
 from ckcv_ray.core.resampling import base, complete, drawn
 from ckcv_ray.core.resampling.base import EMPTY, FoldSize, Resampling, Split, Splits, Strata
-from ckcv_ray.errors import (
-    MOST,
-    Index,
-    InputError,
-    check_choice,
-    integer,
-    number,
-    parse_seconds,
-    pluralize,
-    quote,
-    register_part,
-    suggest,
-    text,
-)
+from ckcv_ray.errors import MOST, Index, InputError, check_choice, integer, number, parse_seconds, quote, text
 
 MAX_NESTED = 10_000
 MAX_EMPTY = 3.0  # most empty folds expected for which folds are drawn again until none is empty
@@ -264,7 +252,7 @@ class ColumnFolds(LeaveOneOut):
         """Return the number of folds."""
         if not 2 <= n <= MAX_NESTED:
             raise InputError(
-                f"resampling={self}: the column has {pluralize(n, 'value')}, and there are 2 to "
+                f"resampling={self}: the column has {errors.pluralize(n, 'value')}, and there are 2 to "
                 f"{MAX_NESTED:,} folds: name another column"
             )
         return n
@@ -399,7 +387,7 @@ def register_resampling(kind: Kind) -> Kind:
     Raises:
         InputError: another resampling has that name.
     """
-    return register_part(kind, RESAMPLINGS)
+    return errors.register_part(kind, RESAMPLINGS)
 
 
 def parse_resampling(text: str) -> Resampling:
@@ -423,7 +411,7 @@ def parse_resampling(text: str) -> Resampling:
         pass
     raise InputError(
         f"resampling={quote(text)} is not known: expected {FORMS}; with a certification "
-        f"{', '.join(CERTIFIABLE)}{suggest(name, RESAMPLINGS)}"
+        f"{', '.join(CERTIFIABLE)}{errors.suggest(name, RESAMPLINGS)}"
     )
 
 
