@@ -35,7 +35,7 @@ SLACK = 0.01  # of a number: what is further below it is lowered
 LONGEST = 60  # lines of a function
 COMPILED = {"iterate"}  # may be longer
 KINDS = {  # by the module that may ask which one it is; others ask the object to do it
-    "tables.roles": {"Target", "ClassTarget", "Units", "Groups"},
+    "tables.roles": {"Target", "ClassTarget", "Units"},
     "study.study": {"BaseStudy", "Study", "Procedure"},
     "runs.result": {"Certified", "Result", "Scored"},
 }

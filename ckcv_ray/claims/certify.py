@@ -62,7 +62,7 @@ from ckcv_ray.errors import (
     quote,
 )
 from ckcv_ray.learners.ensemble import Models, Prediction, check_predicted, count_classes, find_only_class
-from ckcv_ray.records.candidates import read_winner, summarize_search
+from ckcv_ray.records.candidates import summarize_search
 from ckcv_ray.study.parts import MAX_HALVED_ROWS, Holdout, Paper, parse_condition
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.tables.questions import find_giveaways, find_repeats
@@ -166,8 +166,7 @@ def _outline(problem: Problem, table: pa.Table, models: Models) -> dict[str, Any
     task, rows, criterion = problem.task, problem.all_rows, problem.criterion
     refit = None if models.refit is None else find_only_class(models.refit.members[0])
     members, (row,) = models.best.members, table.filter(pc.equal(table["state"], "winner")).to_pylist()
-    candidate = read_winner(row, problem)
-    size, counted = problem.find_size(candidate.k), [member.loss for member in members]
+    size, counted = problem.find_size(row["k_first"]), [member.loss for member in members]
     losses, in_ones = [loss / ONE for loss in counted], ONE if problem.has_losses else 1
     groups = None
     if rows.units.name is not None:
@@ -194,8 +193,8 @@ def _outline(problem: Problem, table: pa.Table, models: Models) -> dict[str, Any
         "seed": problem.draws.seed,
         "salt": problem.draws.salt,
         "provisional": "failed" in pc.unique(table["state"]).to_pylist(),
-        "setting": dict(candidate.setting),
-        "k": candidate.k,
+        "setting": dict(problem.learner.space.setting(row["path"], row["step"])),
+        "k": row["k_first"],
         "n_splits": len(members),
         "n_select": size.n_select,
         "n_train": size.n_train,

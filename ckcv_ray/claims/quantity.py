@@ -164,7 +164,7 @@ class HeldOutPredictions:
         if where is None:
             of = units.word("examples", "groups of rows")
             return f"Assuming independent {of} from one source", "data and splits", ""
-        these = f"{pluralize(len(self.order), units.unit)} with {where.describe()}"
+        these = f"{pluralize(len(self.order), units.word('row', 'group'))} with {where.describe()}"
         independent = "independent of each other and of the learning rows"
         if not (of_counts and units.independent and self.delta <= MOST_OF_UNLIKE):
             independent = "independent draws of one source, drawn independently of the learning rows"

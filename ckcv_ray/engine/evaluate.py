@@ -31,7 +31,7 @@ from ckcv_ray.engine.worker import LostError, compute_apart
 from ckcv_ray.errors import Index, Numbers, RunError
 from ckcv_ray.learners.base import Block, Model, end_forks
 from ckcv_ray.learners.ensemble import Ensemble, Member, count_classes, judge
-from ckcv_ray.records.candidates import find_best
+from ckcv_ray.records.candidates import sort_complete
 from ckcv_ray.records.judged import HeldOut
 from ckcv_ray.records.record import Failure, Outcome, Records, record_type
 from ckcv_ray.study.problem import OUTER, PERMUTED, Problem
@@ -286,13 +286,16 @@ def fit_references(
     Raises:
         RunError: a fit failed.
     """
-    held, learners, members = problem.take_held_rows(), list(problem.learners), list[Member]()
-    numbers = [n for n in problem.references if n != problem.learner_of_paths[winner.path]]
-    found = [find_best(table, problem, learners[number]) for number in numbers]
-    for best in filter(None, found):
-        assert held is not None
-        (fitted,) = _fit_and_score(problem, best, problem.task, held, fit_timeout).members
-        members.append(replace(fitted, split=len(members)))
+    held, members = problem.take_held_rows(), list[Member]()
+    for number in problem.references:
+        if number == problem.learner_of_paths[winner.path]:
+            continue
+        for row in sort_complete(table, problem, number).slice(0, 1).to_pylist():
+            assert held is not None
+            size = problem.sizes.index(problem.find_size(row["k_first"]))
+            best = Leader(row["l_ms"], row["step"], row["path"], size)
+            (fitted,) = _fit_and_score(problem, best, problem.task, held, fit_timeout).members
+            members.append(replace(fitted, split=len(members)))
     return Ensemble(tuple(members)) if members else None
 
 

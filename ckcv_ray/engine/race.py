@@ -18,10 +18,10 @@ import pyarrow as pa
 
 from ckcv_ray.core import schedule
 from ckcv_ray.core.schedule import Lengths, Round, Schedule, Stage, Unit
-from ckcv_ray.core.selection import ABSENT, FAILED, UNKNOWN
+from ckcv_ray.core.selection import ABSENT, FAILED, UNKNOWN, Selection
 from ckcv_ray.engine.queue import OWN_SECONDS, Batch, Progress, Queue, choose_batch_seconds
 from ckcv_ray.errors import Index, Mask, Values
-from ckcv_ray.records.candidates import make_candidate_table, make_selection
+from ckcv_ray.records.candidates import make_candidate_table
 from ckcv_ray.records.record import POSITIONS, Failure, Outcome, Records, divide_records
 from ckcv_ray.study.problem import Candidate, Problem
 
@@ -40,7 +40,12 @@ class RaceQueue(Queue):
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem)
-        self.selection = make_selection(problem)
+        least, exhaustive = problem.criterion.least, problem.study.search.exhaustive
+        sizes = [
+            (size.n_splits, least(problem.units(Stage.SELECT, j))) for j, size in enumerate(problem.sizes)
+        ]
+        groups = problem.own, exhaustive, problem.learner_of_paths, problem.references
+        self.selection = Selection(sizes, problem.learner.space.lengths, *groups)
         costs = np.array([problem.cost(Stage.SELECT, j) for j in range(len(problem.sizes))])
         self.schedule = Schedule(self.selection, costs, self._transfer)
         self._estimates: Iterator[Unit] | None = None

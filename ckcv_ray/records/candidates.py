@@ -6,6 +6,7 @@ a beaten candidate covers only the shortest prefix of splits that proves it beat
 """
 
 import json
+from collections import defaultdict
 from collections.abc import Callable
 from math import fsum, inf, nan
 from typing import Any
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 from typing_extensions import TypedDict  # pydantic accepts typing.TypedDict from Python 3.12 on
 
 from ckcv_ray.core.schedule import Stage
-from ckcv_ray.core.selection import Leader, Selection
+from ckcv_ray.core.selection import Selection
 from ckcv_ray.errors import Count, Fraction
 from ckcv_ray.learners.choice import LABEL
 from ckcv_ray.study.problem import Candidate, Problem
@@ -34,7 +35,6 @@ FIGURES = (
     ("l_ee", pa.float64()),
 )
 Totals = NDArray[np.signedinteger[Any]]
-Verdict = dict[str, NDArray[Any]]  # ``FIGURES`` of one fold size, (n_paths, n_steps); nan without a value
 
 
 class Searched(TypedDict):
@@ -53,20 +53,6 @@ class Searched(TypedDict):
     least: Fraction | None
 
 
-def make_selection(problem: Problem) -> Selection:
-    """Return an empty selection over the fold sizes of a problem."""
-    least = problem.criterion.least
-    sizes = [(size.n_splits, least(problem.units(Stage.SELECT, j))) for j, size in enumerate(problem.sizes)]
-    return Selection(
-        sizes,
-        problem.learner.space.lengths,
-        problem.own,
-        problem.study.search.exhaustive,
-        problem.learner_of_paths,
-        problem.references,
-    )
-
-
 def count(problem: Problem) -> int:
     """Return the number of candidates."""
     return len(problem.sizes) * problem.n_settings
@@ -74,9 +60,7 @@ def count(problem: Problem) -> int:
 
 def list_candidate_columns(problem: Problem) -> pa.Schema:
     """Return the columns of the table of candidates."""
-    kinds = {"path": pa.int64(), "step": pa.int64()}
-    kinds |= {name: values.type for name, values in _settings(problem).items()}
-    return pa.schema([*kinds.items(), *((name, pa.int64()) for name in SIZE_COLUMNS), *FIGURES])
+    return pa.schema([*((name, values.type) for name, values in _keys(problem).items()), *FIGURES])
 
 
 def make_candidate_table(
@@ -84,17 +68,48 @@ def make_candidate_table(
 ) -> pa.Table:
     """Return one row for each candidate, by ascending k, path, step.
 
+    They are judged against the winner, or against the best one of their own fold size if that is reported.
+
     Args:
         problem: the problem that was solved.
         selection: the finished selection.
         estimates: returns the totals on the estimate sets of the fold size at a position, (n_splits, n_paths,
             n_steps, columns); -1 where there are none.
     """
-    keys = _keys(problem)
-    verdicts = [_verdict(problem, selection, j, estimates(j)) for j in range(len(problem.sizes))]
-    exists = _exists(problem)
+    keys, winner, every = _keys(problem), selection.winner, problem.study.search.exhaustive
+    at = tuple(keys[name][: problem.n_settings].to_numpy() for name in ("path", "step"))
+    figures = defaultdict[str, list[NDArray[Any]]](list)
+    for j, (fold, leader) in enumerate(zip(selection.sizes, selection.leaders, strict=True)):
+        separate, shape = j in selection.own, fold.low.shape
+        judge = leader if separate else winner
+        thresholds: list[float] = selection.thresholds(j).tolist()
+        last = np.ones(shape, np.bool_) if selection.finalists is None else selection.finalists[j]
+        state, splits = np.full(shape, "beaten", dtype="<U8"), np.zeros(shape, dtype=np.int64)
+        lower, l_ms, l_ee = (np.full(shape, nan) for _ in range(3))
+        for p, s in np.ndindex(*shape):
+            proof = None if every and fold.complete[p, s] else fold.proof(p, s, thresholds[p])
+            if proof is not None:
+                splits[p, s], lower[p, s] = proof
+                continue
+            splits[p, s], lower[p, s] = fold.prefix[p, s], fold.exact_low(p, s)
+            if fold.complete[p, s]:
+                l_ms[p, s] = lower[p, s]
+                state[p, s] = "tied" if l_ms[p, s] <= (judge.l_ms if judge else inf) else "beaten"
+            else:
+                # Whatever stays in a race to its end is complete, beaten or failed; the rest was left out.
+                state[p, s] = "failed" if fold.blocked[p, s] or last[p, s] else "open"
+        totals = estimates(j)
+        for p, s in np.argwhere(np.all(totals >= 0, axis=(0, -1))).tolist():
+            if every or (judge is not None and (p, s, j) == (judge.path, judge.step, judge.size)):
+                units = problem.units(Stage.ESTIMATE, j)
+                values = problem.criterion.value(totals[:, p, s], units)
+                l_ee[p, s] = fsum(values) / len(values)  # rounded once: the same in any order
+        if leader is not None and (separate or leader == winner):
+            state[leader.path, leader.step] = "winner" if leader == winner else "reported"
+        for (name, _), values in zip(FIGURES, (state, splits, lower, l_ms, l_ee), strict=True):
+            figures[name].append(values[at])
     for name, kind in FIGURES:
-        values = np.concatenate([verdict[name][exists] for verdict in verdicts])
+        values = np.concatenate(figures[name])
         keys[name] = pa.array(values, kind, from_pandas=values.dtype.kind == "f")
     return pa.table(keys)
 
@@ -121,12 +136,8 @@ def check(table: pa.Table, problem: Problem) -> Candidate:
     winners: list[dict[str, Any]] = shown.filter(pc.equal(shown["state"], "winner")).to_pylist()
     if len(winners) != 1 or winners[0]["l_ee"] is None:
         raise ValueError(f"it has {len(winners)} winners: expected one, with an l_ee")
-    return read_winner(winners[0], problem)
-
-
-def read_winner(row: dict[str, Any], problem: Problem) -> Candidate:
-    """Return the candidate that a row describes."""
-    return Candidate(problem.learner.space.setting(row["path"], row["step"]), row["k_first"])
+    winner = winners[0]
+    return Candidate(problem.learner.space.setting(winner["path"], winner["step"]), winner["k_first"])
 
 
 def summarize_search(table: pa.Table, problem: Problem) -> Searched | None:
@@ -142,24 +153,6 @@ def summarize_search(table: pa.Table, problem: Problem) -> Searched | None:
     }
 
 
-def find_best(table: pa.Table, problem: Problem, label: str) -> Leader | None:
-    """Return the best complete candidate of a learner in a table of candidates; None if there is none.
-
-    Args:
-        table: from a study whose claims compare the winner with this learner, so that its best one is known.
-        problem: the problem of the table.
-        label: label of the learner.
-    """
-    learners = problem.learner_of_paths[table["path"].to_numpy()]
-    of_learner = pa.array(learners == list(problem.learners).index(label))
-    rows = _sort_complete(table.filter(pc.and_(of_learner, pc.is_valid(table["l_ms"])))).slice(0, 1)
-    for row in rows.to_pylist():
-        return Leader(
-            row["l_ms"], row["step"], row["path"], problem.sizes.index(problem.find_size(row["k_first"]))
-        )
-    return None
-
-
 def per_k(table: pa.Table, problem: Problem) -> list[dict[str, Any]]:
     """Return the state of every fold size, its smallest lower bound, and its best candidate if reported."""
     n, shown = problem.n_settings, pc.is_in(table["state"], value_set=pa.array(SHOWN_STATES))
@@ -169,6 +162,13 @@ def per_k(table: pa.Table, problem: Problem) -> list[dict[str, Any]]:
         | _summarize(table.slice(j * n, n), best.get(size.k_first), problem)
         for j, size in enumerate(problem.sizes)
     ]
+
+
+def sort_complete(table: pa.Table, problem: Problem, learner: int) -> pa.Table:
+    """Return the complete candidates of a learner, given by its number, the best one first."""
+    of_learner = pa.array(problem.learner_of_paths[table["path"].to_numpy()] == learner)
+    rows = table.filter(pc.and_(of_learner, pc.is_valid(table["l_ms"])))
+    return rows.sort_by([(name, "ascending") for name in ("l_ms", "step", "path", "k_first")])
 
 
 def per_learner(table: pa.Table, problem: Problem) -> list[dict[str, Any]]:
@@ -181,7 +181,7 @@ def per_learner(table: pa.Table, problem: Problem) -> list[dict[str, Any]]:
     learners, found = problem.learner_of_paths[table["path"].to_numpy()], list[dict[str, Any]]()
     for number, label in enumerate(problem.learners):
         rows = table.filter(pa.array(learners == number))
-        known = _sort_complete(rows.filter(pc.is_valid(rows["l_ms"])))
+        known = sort_complete(table, problem, number)
         failed, least = pc.sum(pc.equal(rows["state"], "failed")).as_py(), pc.min(rows["lower_bound"]).as_py()
         best = next((row for row in known.slice(0, 1).to_pylist() if row["l_ms"] <= least), None)
         if best is None and not failed:
@@ -191,14 +191,9 @@ def per_learner(table: pa.Table, problem: Problem) -> list[dict[str, Any]]:
     return found
 
 
-def _exists(problem: Problem) -> NDArray[np.bool_]:
-    """Return which positions have a setting, as an array of shape (n_paths, n_steps)."""
-    lengths = np.array(problem.learner.space.lengths)
-    return np.asarray(np.arange(lengths.max()) < lengths[:, None])
-
-
 def _keys(problem: Problem) -> dict[str, pa.Array]:
-    path, step = np.nonzero(_exists(problem))
+    lengths = np.array(problem.learner.space.lengths)
+    path, step = np.nonzero(np.arange(lengths.max()) < lengths[:, None])
     sizes, n = problem.sizes, len(path)
     columns = {"path": pa.array(path), "step": pa.array(step), **_settings(problem)}
     repeated = {name: pa.concat_arrays([values] * len(sizes)) for name, values in columns.items()}
@@ -230,42 +225,6 @@ def _settings(problem: Problem) -> dict[str, pa.Array]:
         ]
         found[name] = pa.concat_arrays(parts)
     return found
-
-
-def _verdict(problem: Problem, selection: Selection, j: int, estimates: Totals) -> Verdict:
-    """Return one size's outcomes, judged against the winner, or against the size's own best if reported."""
-    winner, leader, every = selection.winner, selection.leaders[j], problem.study.search.exhaustive
-    separate, fold = j in selection.own, selection.sizes[j]
-    judge = leader if separate else winner
-    thresholds: list[float] = selection.thresholds(j).tolist()
-    shape = fold.low.shape
-    last = np.ones(shape, np.bool_) if selection.finalists is None else selection.finalists[j]
-    state, splits = np.full(shape, "beaten", dtype="<U8"), np.zeros(shape, dtype=np.int64)
-    lower, l_ms, l_ee = (np.full(shape, nan) for _ in range(3))
-    for p, s in np.ndindex(*shape):
-        proof = None if every and fold.complete[p, s] else fold.proof(p, s, thresholds[p])
-        if proof is not None:
-            splits[p, s], lower[p, s] = proof
-            continue
-        splits[p, s], lower[p, s] = fold.prefix[p, s], fold.exact_low(p, s)
-        if fold.complete[p, s]:
-            l_ms[p, s] = lower[p, s]
-            state[p, s] = "tied" if l_ms[p, s] <= (judge.l_ms if judge else inf) else "beaten"
-        else:
-            # Whatever stays in a race to its end is complete, beaten or failed; the rest was left out.
-            state[p, s] = "failed" if fold.blocked[p, s] or last[p, s] else "open"
-    for p, s in np.argwhere(np.all(estimates >= 0, axis=(0, -1))).tolist():
-        if every or (judge is not None and (p, s, j) == (judge.path, judge.step, judge.size)):
-            units = problem.units(Stage.ESTIMATE, j)
-            values = problem.criterion.value(estimates[:, p, s], units)
-            l_ee[p, s] = fsum(values) / len(values)  # rounded once: the same in any order
-    if leader is not None and (separate or leader == winner):
-        state[leader.path, leader.step] = "winner" if leader == winner else "reported"
-    return {"state": state, "splits": splits, "lower_bound": lower, "l_ms": l_ms, "l_ee": l_ee}
-
-
-def _sort_complete(rows: pa.Table) -> pa.Table:
-    return rows.sort_by([(name, "ascending") for name in ("l_ms", "step", "path", "k_first")])
 
 
 def _summarize(rows: pa.Table, best: dict[str, Any] | None, problem: Problem) -> dict[str, Any]:

@@ -4,7 +4,6 @@ They are the held-out rows, judged by each rule that is claimed and by each mode
 with. Likewise, predictions for the rows that each split scores, as values and as a table.
 """
 
-from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -12,8 +11,7 @@ import pyarrow as pa
 
 from ckcv_ray.core.intervals import BBC
 from ckcv_ray.core.measures import PROBABILITY, Outputs
-from ckcv_ray.core.schedule import Stage
-from ckcv_ray.study.problem import OUTER, Problem, describe_setting
+from ckcv_ray.study.problem import OUTER, Problem
 from ckcv_ray.tables.read import MAX_TABLE_ROWS
 
 JUDGED_ROWS = "judged.parquet"
@@ -92,36 +90,6 @@ def list_held_out_columns(problem: Problem) -> pa.Schema:
     columns += [("truth", value), ("prediction", value)]
     columns += [("probability", pa.list_(pa.float64()))] if PROBABILITY in outputs else []
     return pa.schema(columns)
-
-
-def tabulate_held_out(held: Iterable[HeldOut], problem: Problem) -> pa.Table:
-    """Return a row for each prediction, in the order given.
-
-    Rows, splits and classes are numbered from 0; a prediction is empty where the model is undecided, and
-    probabilities are empty where the learner has none.
-    """
-    schema, names, y = list_held_out_columns(problem), list(problem.learners), problem.task.y
-    parts = [schema.empty_table()]
-    for path, step, split, outputs in held:
-        _, scored = problem.rows(Stage.SELECT, OUTER, split)
-        setting = problem.learner.space.setting(path, step)
-        text = describe_setting({name: value for name, value in setting.items() if name != "learner"})
-        label, shares = outputs.label, outputs.probability
-        columns = {
-            "learner": np.repeat(names[int(problem.learner_of_paths[path])], len(scored)),
-            "setting": np.repeat(text, len(scored)),
-            "split": np.full(len(scored), split),
-            "row": scored,
-            "truth": y[scored],
-            "prediction": pa.array(outputs.value)
-            if label is None
-            else pa.array(label, mask=np.asarray(label) < 0),
-        }
-        if "probability" in schema.names:
-            columns["probability"] = pa.nulls(len(scored)) if shares is None else pa.array(shares.tolist())
-        arrays = [pa.array(columns[field.name]).cast(field.type) for field in schema]
-        parts.append(pa.table(arrays, schema=schema))
-    return pa.concat_tables(parts).combine_chunks()
 
 
 def read_outputs(part: pa.Table) -> Outputs:

@@ -178,7 +178,9 @@ def make_scores(result: Scored, held_out: pa.Table | None) -> dict[str, bytes]:
 def predict_held_out(result: Scored, compute: Callable[[list[Unit]], Iterable[HeldOut]]) -> pa.Table | None:
     """Return the predictions for the rows that each split scores, if the study asks for them.
 
-    They are those of the chosen setting, or else of every entry, as where an interval needs them.
+    They are those of the chosen setting, or else of every entry, as where an interval needs them. Rows,
+    splits and classes are numbered from 0; a prediction is empty where the model is undecided, and
+    probabilities are empty where the learner has none.
 
     Args:
         result: the scores.
@@ -186,7 +188,7 @@ def predict_held_out(result: Scored, compute: Callable[[list[Unit]], Iterable[He
     """
     if not result.study.save_predictions:
         return None
-    kept = None if result.study.interval == BBC else result.kept
+    kept, problem = None if result.study.interval == BBC else result.kept, result.problem
     positions = [
         (int(path), int(step), split)
         for entry in (result.entries if kept is None else (kept,))
@@ -195,9 +197,25 @@ def predict_held_out(result: Scored, compute: Callable[[list[Unit]], Iterable[He
     ]
     units = [Unit(Stage.REFIT, OUTER, split, ((path, step + 1),)) for path, step, split in positions]
     found = {(held.path, held.step, held.split): held for held in compute(units)}
-    return judged_rows.tabulate_held_out(
-        [found[place] for place in positions if place in found], result.problem
-    )
+    schema, names, y = judged_rows.list_held_out_columns(problem), list(problem.learners), problem.task.y
+    parts = [schema.empty_table()]
+    for path, step, split in (place for place in positions if place in found):
+        _, scored = problem.rows(Stage.SELECT, OUTER, split)
+        label, _, shares, value = found[path, step, split].outputs
+        undecided = None if label is None else np.asarray(label) < 0
+        columns = {
+            "learner": np.repeat(names[int(problem.learner_of_paths[path])], len(scored)),
+            "setting": np.repeat(format_setting(problem.learner.space.setting(path, step)), len(scored)),
+            "split": np.full(len(scored), split),
+            "row": scored,
+            "truth": y[scored],
+            "prediction": pa.array(value if label is None else label, mask=undecided),
+        }
+        if "probability" in schema.names:
+            columns["probability"] = pa.nulls(len(scored)) if shares is None else pa.array(shares.tolist())
+        arrays = [pa.array(columns[field.name]).cast(field.type) for field in schema]
+        parts.append(pa.table(arrays, schema=schema))
+    return pa.concat_tables(parts).combine_chunks()
 
 
 def _refit_leaders(

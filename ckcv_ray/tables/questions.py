@@ -7,7 +7,7 @@ about them, so it is not compared.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -153,9 +153,31 @@ def list_row_numbers(names: Iterable[str]) -> list[str]:
 
 
 def survey(task: Task) -> list[Surveyed]:
-    """Return what is known of each column that is learned from; if plain numbers, of those with a note."""
-    said: list[Surveyed] = []
-    for x, column, note in zip(task.X.T, task.schema, _notes(task), strict=True):
+    """Return what is known of each column that is learned from; if plain numbers, of those with a note.
+
+    The note is about the first thing that looks like a mistake; the slowest checks come last.
+    """
+    said = list[Surveyed]()
+    first: dict[bytes, str] = {}  # the name of the first column with these cells
+    for x, column in zip(task.X.T, task.schema, strict=True):
+        twin, note = first.setdefault(unify_zeros(x).tobytes(), column.name), ""
+        if np.all(x == x[0]) or np.all(np.isnan(x)):
+            note = "is the same in every row"
+        elif twin != column.name:
+            note = f"is a copy of {twin[:60]}"
+        elif column.kind is ColumnKind.NUMBER and _numbers_rows(x, column):
+            note = f"seems to number the rows: leave it out with {write_option('drop', column.name)}"
+        elif column.kind is ColumnKind.CATEGORY and 2 * len(np.unique(x)) > len(x):
+            note = "has a different text in most rows: is it a number, a date or a name in an unknown form?"
+        elif _gives_away(x, task.y, task.n_classes):
+            note = AWAY
+        elif column.levels and len(column.levels) <= MAX_SPELLINGS:
+            counts = defaultdict[str, RowCounts](dict)
+            rows = np.bincount(x[~np.isnan(x)].astype(np.intp), minlength=len(column.levels))
+            for text, count in zip(column.levels, rows.tolist(), strict=True):
+                counts[fold_text(text)][text] = count
+            if several := [ways for ways in counts.values() if len(ways) > 1]:
+                note = f"has {describe_ways(several, 'value')}: write them alike if they are one"
         if note or not task.schema.plain:
             known = np.sort(x[~np.isnan(x)])
             distinct = int(np.count_nonzero(known[1:] != known[:-1])) + min(1, len(known))
@@ -165,36 +187,8 @@ def survey(task: Task) -> list[Surveyed]:
 
 def find_giveaways(task: Task) -> tuple[str, ...]:
     """Return the names of the columns that give the target away; none for a very large table."""
-    if task.X.size > MAX_SURVEYED:
-        return ()
-    return tuple(column.name for column, note in zip(task.schema, _notes(task), strict=True) if note == AWAY)
-
-
-def _notes(task: Task) -> Iterator[str]:
-    """Yield for each column the first thing that looks like a mistake; the slowest checks come last."""
-    first: dict[bytes, str] = {}  # the name of the first column with these cells
-    for x, column in zip(task.X.T, task.schema, strict=True):
-        twin = first.setdefault(unify_zeros(x).tobytes(), column.name)
-        if np.all(x == x[0]) or np.all(np.isnan(x)):
-            yield "is the same in every row"
-        elif twin != column.name:
-            yield f"is a copy of {twin[:60]}"
-        elif column.kind is ColumnKind.NUMBER and _numbers_rows(x, column):
-            yield f"seems to number the rows: leave it out with {write_option('drop', column.name)}"
-        elif column.kind is ColumnKind.CATEGORY and 2 * len(np.unique(x)) > len(x):
-            yield "has a different text in most rows: is it a number, a date or a name in an unknown form?"
-        elif _gives_away(x, task.y, task.n_classes):
-            yield AWAY
-        elif column.levels and len(column.levels) <= MAX_SPELLINGS:
-            counts = defaultdict[str, RowCounts](dict)
-            rows = np.bincount(x[~np.isnan(x)].astype(np.intp), minlength=len(column.levels))
-            for text, count in zip(column.levels, rows.tolist(), strict=True):
-                counts[fold_text(text)][text] = count
-            several = [ways for ways in counts.values() if len(ways) > 1]
-            said = several and describe_ways(several, "value")
-            yield f"has {said}: write them alike if they are one" if said else ""
-        else:
-            yield ""
+    surveyed = survey(task) if task.X.size <= MAX_SURVEYED else []
+    return tuple(one.name for one in surveyed if one.note == AWAY)
 
 
 def _gives_away(x: Values, y: NDArray[Any], n_classes: int) -> bool:

@@ -540,18 +540,20 @@ WEIGHT_NAMES = ("weight", "sample_weight", "weight_of_row")
 
 @dataclass(frozen=True)
 class Units:
-    """The units of a table: what is drawn independently; in this class, each row.
+    """The units of a table, drawn independently of each other: rows, or groups of rows that belong together.
 
     Attributes:
         n: number of rows.
         question: a question about a column that looks like groups, for display; "" if there is none.
+        groups: the group of each row, numbered from 0 in the order of first appearance, (n,); None if each
+            row is a unit.
+        name: name of the column of groups; None without groups.
     """
-
-    unit: ClassVar[str] = "row"
-    independent: ClassVar[bool] = True  # whether rows are independent
 
     n: int
     question: str = ""
+    groups: RowUnits | None = None
+    name: str | None = None
 
     @staticmethod
     def read(columns: pa.Table, names: Sequence[str], question: str = "") -> "Units":
@@ -582,135 +584,85 @@ class Units:
                 groups = number_values(pa.chunked_array([pairs]))
             except pa.ArrowException as error:
                 raise InputError(f"column {name!r} cannot be read as groups: {error}") from None
-        return Groups(columns.num_rows, groups=groups, column=str(name_groups(names, columns.column_names)))
+        together = name_groups(names)
+        if len(names) > 1 and together in columns.column_names:
+            raise InputError(
+                f"a column is named {together!r}, as the groups by these columns would be: rename it"
+            )
+        return Units(columns.num_rows, groups=groups, name=together)
 
     @property
-    def name(self) -> str | None:
-        """Name of the column of groups; None without groups."""
-        return next(iter(self.columns), None)
+    def independent(self) -> bool:
+        """Whether rows are independent."""
+        return self.groups is None
 
     @property
     def columns(self) -> dict[str, RowUnits]:
         """The groups, (n,), by the name of their column; none without groups."""
-        return {}
+        return {} if self.groups is None or self.name is None else {self.name: self.groups}
 
     @property
     def n_units(self) -> int:
         """Number of units."""
-        return self.n
+        return self.n if self.groups is None else int(self.groups.max(initial=-1)) + 1
 
     @cached_property
     def row_units(self) -> RowUnits:
         """The unit of each row, (n,)."""
-        return np.arange(self.n)
+        return np.arange(self.n) if self.groups is None else self.groups
 
     def word(self, of_rows: str, of_groups: str) -> str:
         """Return the words for such units."""
-        return of_rows
+        return of_rows if self.groups is None else of_groups
 
     def rows(self, units: Index) -> Index:
         """Return the rows of units, as often as each unit is named; for groups, ascending."""
-        return units
+        if self.groups is None:
+            return units
+        return np.repeat(np.arange(self.n), np.bincount(units, minlength=self.n_units)[self.groups])
 
     def part(self, rows: Index) -> "Units":
         """Return the units of some rows; groups are numbered again."""
-        return replace(self, n=len(rows))
+        groups = None if self.groups is None else number_values(pa.chunked_array([self.groups[rows]]))
+        return replace(self, n=len(rows), groups=groups)
 
     def check(self) -> None:
         """Raise InputError if groups are too few, or do not group anything."""
-
-    def check_independent(self, message: str) -> None:
-        """Raise InputError with this message if rows belong together."""
-
-    def stratify(self, y: Classes, n_classes: int) -> Strata:
-        """Return the units with the classes of their rows, given in ``y``, (n,)."""
-        return Strata(self.n, y)
-
-    def weigh_rows(self, row_units: RowUnits) -> Values | None:
-        """Return how much rows of these units count, so that units count alike; None if rows do."""
-        return None
-
-    def make_losses(self, row_units: RowUnits, of_rows: Losses) -> Losses:
-        """Return how the losses of these units are measured, given those of rows.
-
-        Args:
-            row_units: the unit of each row that is measured, (rows,).
-            of_rows: the losses of rows.
-        """
-        return of_rows
-
-
-@dataclass(frozen=True)
-class Groups(Units):
-    """The units of a table whose rows belong together: groups, which are drawn independently of each other.
-
-    Attributes:
-        groups: the group of each row, numbered from 0 in the order of first appearance, (n,).
-        column: name of the column of groups.
-    """
-
-    unit: ClassVar[str] = "group"
-    independent: ClassVar[bool] = False
-
-    groups: RowUnits = field(kw_only=True)
-    column: str = field(kw_only=True)
-
-    @property
-    def columns(self) -> dict[str, RowUnits]:
-        """The groups by the name of their column."""
-        return {self.column: self.groups}
-
-    @property
-    def n_units(self) -> int:
-        """Number of groups."""
-        return int(self.groups.max(initial=-1)) + 1
-
-    @property
-    def row_units(self) -> RowUnits:
-        """The group of each row."""
-        return self.groups
-
-    def word(self, of_rows: str, of_groups: str) -> str:
-        """Return the words for groups."""
-        return of_groups
-
-    def rows(self, units: Index) -> Index:
-        """Return the rows of groups, ascending, as often as each is named."""
-        return np.repeat(np.arange(self.n), np.bincount(units, minlength=self.n_units)[self.groups])
-
-    def part(self, rows: Index) -> "Groups":
-        """Return the groups of some rows, numbered again."""
-        return replace(self, n=len(rows), groups=number_values(pa.chunked_array([self.groups[rows]])))
-
-    def check(self) -> None:
-        """Raise InputError if groups are too few, or do not group anything."""
-        if not MIN_GROUPS <= self.n_units < self.n:
+        if self.groups is not None and not MIN_GROUPS <= self.n_units < self.n:
             raise InputError(
-                f"column {self.column!r} makes {self.n_units:,} groups of {self.n:,} rows: at least "
+                f"column {self.name!r} makes {self.n_units:,} groups of {self.n:,} rows: at least "
                 f"{MIN_GROUPS} are needed, with several rows in one; name the column that says which rows "
                 "belong together, such as the patient's number, or leave --group out if none do"
             )
 
     def check_independent(self, message: str) -> None:
-        """Raise InputError with this message."""
-        raise InputError(message)
+        """Raise InputError with this message if rows belong together."""
+        if self.groups is not None:
+            raise InputError(message)
 
     def stratify(self, y: Classes, n_classes: int) -> Strata:
-        """Return the groups with the number of rows that each has of each class."""
+        """Return the units with the classes of their rows, given in ``y``, (n,): of groups, their numbers."""
+        if self.groups is None:
+            return Strata(self.n, y)
         cells = np.bincount(self.groups * n_classes + y, minlength=self.n_units * n_classes)
         return Strata(self.n_units, class_rows=cells.reshape(self.n_units, n_classes))
 
-    def weigh_rows(self, row_units: RowUnits) -> Values:
-        """Return what share of its group each row is."""
-        return np.asarray(1 / np.bincount(row_units)[row_units])
+    def weigh_rows(self, row_units: RowUnits) -> Values | None:
+        """Return what share of its group each row is, so that groups count alike; None if rows do."""
+        return None if self.groups is None else np.asarray(1 / np.bincount(row_units)[row_units])
 
     def make_losses(self, row_units: RowUnits, of_rows: Losses) -> Losses:
-        """Return how each group's mean error, or share of wrong rows, is measured."""
-        return replace(of_rows, groups=row_units)
+        """Return how the losses of these units are measured: of groups, the means.
+
+        Args:
+            row_units: the unit of each row that is measured, (rows,).
+            of_rows: the losses of rows.
+        """
+        return of_rows if self.groups is None else replace(of_rows, groups=row_units)
 
 
 @dataclass(frozen=True)
-class SplitUnits(Groups):
+class SplitUnits(Units):
     """The units of a resampling by a column of times or folds: for each value, the rows that have it.
 
     Attributes:
@@ -721,6 +673,8 @@ class SplitUnits(Groups):
         levels: the names of categories.
     """
 
+    groups: RowUnits = field(kw_only=True)
+    column: str = field(kw_only=True)
     values: Values = field(kw_only=True)
     kind: ColumnKind = ColumnKind.NUMBER
     levels: tuple[str, ...] = ()
@@ -796,16 +750,11 @@ class SplitUnits(Groups):
 UNSPLIT = SplitUnits(0, groups=np.zeros(0, np.intp), column="", values=np.zeros(0))
 
 
-def name_groups(groups: Sequence[str], names: Sequence[str] = ()) -> str | None:
-    """Return one name for these columns together; None if there are none.
-
-    Raises:
-        InputError: one of the columns ``names`` has it.
-    """
-    name = groups[0] if len(groups) == 1 else write_row(groups) if groups else None
-    if len(groups) > 1 and name in names:
-        raise InputError(f"a column is named {name!r}, as the groups by these columns would be: rename it")
-    return name
+def name_groups(groups: Sequence[str]) -> str | None:
+    """Return one name for these columns together; None if there are none."""
+    if len(groups) > 1:
+        return write_row(groups)
+    return groups[0] if groups else None
 
 
 @dataclass(frozen=True)
@@ -841,10 +790,6 @@ class Weighting:
     def take(self, rows: Index) -> Values | None:
         """Return the weights of some rows, as often as each is named; None if all weigh the same."""
         return None if self.named is None else self.named[rows]
-
-    def part(self, rows: Index) -> "Weighting":
-        """Return the weighting of some rows."""
-        return replace(self, named=self.take(rows))
 
     def describe(self) -> str:
         """Say what the weights are used for; "" if all rows weigh the same."""

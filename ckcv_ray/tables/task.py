@@ -513,7 +513,7 @@ class Task:
     @property
     def unit(self) -> str:
         """The word for a unit: "group" or "row"."""
-        return self.units.unit
+        return self.units.word("row", "group")
 
     @property
     def row_units(self) -> RowUnits:
@@ -584,7 +584,8 @@ class Task:
     def take_part(self, chosen: Index) -> "Task":
         """Return the task on some of its rows, however few a class then has."""
         X = np.ascontiguousarray(self.X[chosen])
-        units, weighting = self.units.part(chosen), self.weighting.part(chosen)
+        units, weights = self.units.part(chosen), self.weighting.take(chosen)
+        weighting = replace(self.weighting, named=weights)
         return replace(self, X=X, y=self.y[chosen], units=units, weighting=weighting, split_by=UNSPLIT)
 
     def find_labelled(self, columns: pa.Table, name: str | None = None) -> NDArray[np.bool_]:

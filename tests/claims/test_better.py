@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from claimed import run
 from conftest import unwrap
@@ -19,9 +18,10 @@ from ckcv_ray.claims.certify import list_needs, prove
 from ckcv_ray.claims.quantity import Claim, HeldOutPredictions, read_quantity
 from ckcv_ray.core.bounds.betting import bound_losses
 from ckcv_ray.core.draws import order_held_out
+from ckcv_ray.core.selection import Leader
+from ckcv_ray.engine.evaluate import fit_references
 from ckcv_ray.errors import StoreError
 from ckcv_ray.learners.ensemble import Ensemble, predict_numbers
-from ckcv_ray.records.candidates import find_best
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.study.problem import Problem
 
@@ -84,8 +84,7 @@ def test_of_a_learner_whose_candidates_failed_nothing_is_claimed(folder: Path) -
     assert claim.statement.endswith(" has no candidate that could be completed.")
     assert (claim.bound, claim.rows) == (None, 0)
     table = result.candidates
-    none = table.set_column(table.schema.get_field_index("l_ms"), "l_ms", pa.nulls(len(table), pa.float64()))
-    assert find_best(none, result.problem, "linear") is None
+    assert fit_references(result.problem, Leader(0.0, 0, 0, 0), table.filter(table["l_ms"].is_null())) is None
 
 
 def test_models_to_compare_with_are_fitted_again_and_no_more_than_learners(

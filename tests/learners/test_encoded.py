@@ -33,7 +33,7 @@ from ckcv_ray.learners.steps import (
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.study.problem import Problem
 from ckcv_ray.tables.columns import Column, ColumnKind, Schema
-from ckcv_ray.tables.roles import Groups, Roles
+from ckcv_ray.tables.roles import Roles, Units
 from ckcv_ray.tables.task import Task
 
 SERIAL = Execution("serial")
@@ -180,7 +180,7 @@ def test_shares_of_classes_need_two_rows_of_each_in_every_split():
     task = Task.of(pa.table({"word": ["a", "b"] * 11, "x": np.arange(22.0)}), y)
     with pytest.raises(InputError, match="a class has a single row: choose encode=onehot"):
         TARGET.fit(task, np.arange(21))
-    grouped = replace(task, units=Groups(22, groups=np.repeat([0, 1], 11), column="g"))
+    grouped = replace(task, units=Units(22, groups=np.repeat([0, 1], 11), name="g"))
     with pytest.raises(InputError, match="all are of one group"):
         TARGET.fit(grouped, np.arange(10))
 
