@@ -181,10 +181,8 @@ class Judgement(Compared):
         if strange := self.held.predictions.strange:
             named = ", ".join(cut_list([quote(label) for label in strange], "more", MAX_STRANGE))
             said.append(f"Predicted, but the label of no row, and so counted as wrong: {named}.")
-        for name in self.held.list_quantiles():
-            said.append(
-                f"Subgroups by quantiles of these rows: about new rows with {name!r} distributed alike."
-            )
+        alike = "Subgroups by quantiles of these rows: about new rows with {!r} distributed alike."
+        said += map(alike.format, self.held.list_quantiles())
         repeats, task = self.held.predictions.repeats, self.held.problem.task
         if repeats > FEW_REPEATS * task.n:
             equal = describe_equal_rows(repeats, task.n, task.units.independent)
@@ -240,12 +238,8 @@ class Judgement(Compared):
         of = f" from {task.source}" if task.source else ""
         title = title or f"Predictions of {task.target.name} by {columns.prediction or columns.score}{of}"
         top, rest = divide_sections(self.facts())
-        made = {
-            "origin": "ckcv judge",
-            "maker": "ckcv judge from the table",
-            "level": format_level(self.delta),
-        }
-        head = {"title": title, "heading": [], "purpose": "", "short": False}
+        made = {"origin": "ckcv judge", "maker": "ckcv judge from the table", "heading": []}
+        head = {"title": title, "purpose": "", "short": False, "level": format_level(self.delta)}
         page = load_template("page.html").render(top=top, rest=rest, task=task, **made, **head)
         write_page(None, out, add_checksum(page.encode()), "a page")
         return str(out)
@@ -267,10 +261,8 @@ class Judgement(Compared):
             Section("next", "What do I do next?", [Fact("", then)]),
         ]
         if (counts := self.count_classes()) is not None:
-            fixed = BY_CLASS if task.units.independent else ()
-            wrong, tables = tell_classes(
-                self.labels, problem.positive, counts, self.delta, fixed, self.claims
-            )
+            positive, fixed = problem.positive, BY_CLASS if task.units.independent else ()
+            wrong, tables = tell_classes(self.labels, positive, counts, self.delta, fixed, self.claims)
             told.append(Section("performance", "Performance by class", [wrong], tables))
         heads = ("claim", "proven", "rows", "measured", "interval", "subgroup", "level")
         rows = []

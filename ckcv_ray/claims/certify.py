@@ -458,9 +458,8 @@ def show_rows(asked: str, true: str | None, delta: float) -> tuple[dict[str, Any
 
     grid, table = np.geomspace(1e-9, 1, 10_001), list[dict[str, Any]]()
     if not len(risks := grid[holds(*[grid] * len(parts))]):
-        raise InputError(
-            f"show={asked}: no number of rows proves so much, even without an error: ask for less"
-        )
+        lack = "no number of rows proves so much, even without an error"
+        raise InputError(f"show={asked}: {lack}: ask for less")
     assumed = [turn([float(f"{share * risks[-1]:.2g}")] * len(parts)) for share in ASSUMED_RISKS]
     if true is not None:
         assumed = [()]  # which is refused, as what is not a number is
@@ -485,12 +484,8 @@ def show_rows(asked: str, true: str | None, delta: float) -> tuple[dict[str, Any
 def _describe_rows(quantity: Quantity, bound: float | None, shown: dict[str, Any]) -> str:
     """Return the table of ``show_rows``, and what it assumes; without a bound, the distance is left open."""
     of = quantity.title if quantity.width_of is None else "share within it"
-    cells = [
-        [
-            f"true {' and '.join(quantity.made_of) or of}",
-            *(f"power {SHARE_OF_ROWS.format(power)}" for power in POWERS),
-        ]
-    ]
+    powers = (f"power {SHARE_OF_ROWS.format(power)}" for power in POWERS)
+    cells = [[f"true {' and '.join(quantity.made_of) or of}", *powers]]
     for row in shown["table"]:
         counts = (f"> {shown['most']:,}" if n is None else f"{n:,}" for n in row["rows"])
         cells.append([" and ".join(map(SHARE_OF_ROWS.format, row["true"])), *counts])

@@ -101,9 +101,8 @@ class Weighed(Quantity):
             limit = f"no weight is above {self.most:g}, and {column!r} has one of {largest:g}"
             if not self.weighs:
                 limit = f"no group has more than {self.most:g} rows, and one of {column!r} has {largest:g}"
-            raise InputError(
-                f"claim={self} says that {limit}: state the largest possible, including any not in this table"
-            )
+            cure = "state the largest possible, including any not in this table"
+            raise InputError(f"claim={self} says that {limit}: {cure}")
 
 
 @register_quantity

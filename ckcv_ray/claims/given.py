@@ -59,9 +59,8 @@ class GivenPredictions(HeldOutPredictions):
         made = cls(problem, Models(), predictions=predictions, baseline=baseline)
         for name, quantity in certification.quantities.items():
             if quantity.needs is not None and predictions.score is None:
-                raise InputError(
-                    f"claim={name} is about scores, and there are none: name their column with --score"
-                )
+                lack = "is about scores, and there are none: name their column with --score"
+                raise InputError(f"claim={name} {lack}")
             for number in quantity.list_classes(made.problem) if isinstance(quantity, Recall) else ():
                 if not np.any(task.y == number):
                     raise InputError(
@@ -175,11 +174,8 @@ class GivenPredictions(HeldOutPredictions):
             return bound_both_sides(known.part, rows, delta)[0], bound_both_sides(claim.part, rows, delta)[1]
         if quantity.reference:
             return None
-        counts = quantity.count(self, GIVEN)
-        high, low = (
-            bound_by_optimised_bet(losses, delta / 2, counts.shares)
-            for losses in (counts.losses, 1 - counts.losses)
-        )
+        losses, *_, shares = quantity.count(self, GIVEN)
+        high, low = (bound_by_optimised_bet(of, delta / 2, shares) for of in (losses, 1 - losses))
         return 1 - low, high
 
     def bound_margin(self, claim: Claim) -> float | None:

@@ -451,9 +451,7 @@ class AnsweredShare(OfAnswered):
         bound = bound_count(every - rows, every, tests.delta / n, held.copies)
         claim = Claim(self, rule.name, bound, tests.delta, "", errors=every - rows, rows=every)
         claim = replace(claim, least_confidence=tests.least)
-        seen = (
-            f"holdout: {rows} of {every} previously unused rows answered, Clopper-Pearson for {n} thresholds"
-        )
+        seen = f"holdout: {rows} of {every} previously unused rows answered, Clopper-Pearson for {n}"
         lack = "" if tests.passed else "nothing is proven of their error."
-        method = f"{seen} together; jointly with probability at least {format_level(held.delta)}"
+        method = f"{seen} thresholds together; jointly with probability at least {format_level(held.delta)}"
         yield self.conclude(claim, held, method, lack)

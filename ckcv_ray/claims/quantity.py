@@ -168,10 +168,8 @@ class HeldOutPredictions:
         independent = "independent of each other and of the learning rows"
         if not (of_counts and units.independent and self.delta <= MOST_OF_UNLIKE):
             independent = "independent draws of one source, drawn independently of the learning rows"
-        given = (
-            f"Assuming that the {these} are {independent}, and that the condition was named before anything"
-        )
-        return f"{given} of them was seen", "the drawing of such rows", LIKE_THESE
+        given = f"Assuming that the {these} are {independent}, and that the condition was named before"
+        return f"{given} anything of them was seen", "the drawing of such rows", LIKE_THESE
 
     def measure_loss(self, predicted: Numbers) -> Values:
         """Return the loss of each held-out row: 1 if it is wrong, or its clipped error by the clip."""
@@ -202,11 +200,8 @@ class HeldOutPredictions:
 
     def predict_probabilities(self, rule: Rule) -> Values:
         """Return the probability of each class for the held-out rows, (rows, n_classes)."""
-        member = self.predict(rule).member
-        return self.make_once(
-            ("probabilities", rule),
-            lambda: rule.ensemble(self.models).probabilities(self.rows.X, member),
-        )
+        member, ensemble = self.predict(rule).member, rule.ensemble(self.models)
+        return self.make_once(("probabilities", rule), lambda: ensemble.probabilities(self.rows.X, member))
 
     def find_reference(self, label: str) -> tuple[str, Prediction, Ensemble] | None:
         """Return the model of a learner that the winner is compared with: its name, predictions, and itself.

@@ -124,11 +124,8 @@ class Rule:
         """Return a phrase that names what classifies a row."""
         if self.cut_off is not None:
             return f"{replace(self, cut_off=None).classifier()} with cut-off {self.cut_off.value:.6g}"
-        of_all = {
-            "random": "a member of F* drawn independently for each row",
-            "vote": "the majority vote of F*",
-        }
-        named = ONE_MODEL | of_all
+        named = ONE_MODEL | {"vote": "the majority vote of F*"}
+        named["random"] = "a member of F* drawn independently for each row"
         return named.get(self.name, f"the member of F* fitted on split {find_member(self.name)}")
 
 
