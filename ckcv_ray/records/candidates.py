@@ -192,20 +192,10 @@ def per_learner(table: pa.Table, problem: Problem) -> list[dict[str, Any]]:
 
 
 def _keys(problem: Problem) -> dict[str, pa.Array]:
-    lengths = np.array(problem.learner.space.lengths)
-    path, step = np.nonzero(np.arange(lengths.max()) < lengths[:, None])
-    sizes, n = problem.sizes, len(path)
-    columns = {"path": pa.array(path), "step": pa.array(step), **_settings(problem)}
-    repeated = {name: pa.concat_arrays([values] * len(sizes)) for name, values in columns.items()}
-    of_size = {name: pa.array(np.repeat([getattr(size, name) for size in sizes], n)) for name in SIZE_COLUMNS}
-    return repeated | of_size
+    """Return the columns that tell candidates apart: the hyperparameters of each position, by fold size.
 
-
-def _settings(problem: Problem) -> dict[str, pa.Array]:
-    """Return the hyperparameters of all positions as columns, null where a learner lacks one.
-
-    A column is of one type if learners agree or all have numbers, else text; values of several types, or
-    lists, are JSON.
+    Hyperparameters are null where a learner lacks one. A column is of one type if learners agree or all have
+    numbers, else text; values of several types, or lists, are JSON.
     """
     tables, counts = list[dict[str, pa.Array]](), problem.settings_per_learner
     for learner in problem.learners.values():
@@ -224,7 +214,12 @@ def _settings(problem: Problem) -> dict[str, pa.Array]:
             for table, count in zip(tables, counts.tolist(), strict=True)
         ]
         found[name] = pa.concat_arrays(parts)
-    return found
+    lengths, sizes = np.array(problem.learner.space.lengths), problem.sizes
+    path, step = np.nonzero(np.arange(lengths.max()) < lengths[:, None])
+    columns = {"path": pa.array(path), "step": pa.array(step), **found}
+    repeated = {name: pa.concat_arrays([values] * len(sizes)) for name, values in columns.items()}
+    of_size = [(name, np.array([getattr(size, name) for size in sizes])) for name in SIZE_COLUMNS]
+    return repeated | {name: pa.array(np.repeat(values, len(path))) for name, values in of_size}
 
 
 def _summarize(rows: pa.Table, best: dict[str, Any] | None, problem: Problem) -> dict[str, Any]:

@@ -122,28 +122,18 @@ def read_predictions(
         cells = Cells(table, columns.score)
         score = read_numbers(cells, columns.score, "the score", ": name a column of numbers")
     strange += [label for label in others if label not in strange]
-    repeats = _count_repeats(table, groups, units, (columns.label, columns.prediction, columns.against))
-    return Predictions(task, columns, predicted, score, against, empty, tuple(strange), repeats)
-
-
-def _count_repeats(
-    table: pa.Table, groups: Sequence[str], units: roles.Units, labels: Sequence[str | None]
-) -> int:
-    """Return how many rows equal another one (of another group) in all columns that do not number the rows.
-
-    None is counted where rows are equal by chance, since all columns but those of ``labels`` have few values.
-    """
-    total, ways, n = np.zeros(table.num_rows, np.uint64), 1, table.num_rows
+    total, ways, n, repeats = np.zeros(table.num_rows, np.uint64), 1, table.num_rows, 0
     for name, hashes in hash_telling(table, groups):
         distinct = len(np.unique(hashes))
         if distinct < n or not roles.is_name_of_groups(name):
             total += hashes
-            ways *= 1 if name in labels else distinct
-    if ways == 1 or n > ROWS_ALIKE * ways:
-        return 0
-    _, once = np.unique(total + mix(units.row_units.astype(np.uint64)), return_index=True)  # in each unit
-    items, counts = np.unique(total[once], return_counts=True)
-    return int(np.sum(np.isin(total, items[counts > 1])))
+            ways *= 1 if name in (columns.label, columns.prediction, columns.against) else distinct
+    if ways > 1 and n <= ROWS_ALIKE * ways:  # else rows are equal by chance, as columns have few values
+        by_unit = total + mix(units.row_units.astype(np.uint64))
+        _, once = np.unique(by_unit, return_index=True)  # in each unit
+        items, counts = np.unique(total[once], return_counts=True)
+        repeats = int(np.sum(np.isin(total, items[counts > 1])))
+    return Predictions(task, columns, predicted, score, against, empty, tuple(strange), repeats)
 
 
 def _read_labels(

@@ -69,7 +69,6 @@ from ckcv_ray.tables.columns import (
     Cells,
     ColumnError,
     ColumnKind,
-    DeclaredTypes,
     bare,
     canonical_text,
     check_column,
@@ -85,7 +84,6 @@ from ckcv_ray.tables.columns import (
     read_numbers,
     refuse_gaps,
     some,
-    suggest_column,
     without_gaps,
 )
 
@@ -188,36 +186,6 @@ def check_role(option: str, column: str, names: Sequence[str], others: Mapping[s
     for other, columns in others.items():
         if column in columns:
             raise InputError(f"column {column!r} cannot be both --{option} and --{other}: change one of them")
-
-
-def check_asked(asked: DeclaredTypes, chosen: Sequence[str]) -> None:
-    """Raise InputError unless each column whose kind is given is learned from, and given one kind."""
-    seen: set[str] = set()
-    for option, names in zip(DeclaredTypes._fields, asked[:3], strict=False):
-        for name in names:
-            if name not in chosen:
-                raise InputError(
-                    f"--{option} {quote(name)}: the columns that are learned from are {some(chosen)}"
-                    f"{suggest_column(name, chosen)}"
-                )
-            if name in seen:
-                raise InputError(f"column {quote(name)} is given two kinds: leave it out of one")
-            seen.add(name)
-
-
-def check_kept(words: Collection[str]) -> frozenset[str]:
-    """Return gap words that are kept as text, in lower case.
-
-    Raises:
-        InputError: a word is not a gap word, or is the text of an empty cell.
-    """
-    for word in words:
-        if word.lower() not in GAPS - {""}:
-            raise InputError(
-                f"keep_values={quote(word)}: expected words that are taken for empty cells, which are, in "
-                f"capitals as well, {', '.join(sorted(GAPS - {''}))}"
-            )
-    return frozenset(word.lower() for word in words)
 
 
 MIN_OF_CLASS = 2

@@ -72,6 +72,7 @@ from ckcv_ray.tables.columns import (
     list_distinct,
     read_moments,
     some,
+    suggest_column,
     unify_zeros,
 )
 from ckcv_ray.tables.read import (
@@ -101,8 +102,6 @@ from ckcv_ray.tables.roles import (
     Units,
     Weighting,
     ask_about_groups,
-    check_asked,
-    check_kept,
     encode_classes,
     find_filled,
     find_groups,
@@ -712,7 +711,13 @@ def _from_table(
     for name in (target, *groups, roles.weight, roles.split_by):
         if name is not None and (held := Cells(columns, name).held):
             raise InputError(f"column {name!r} holds {held}, which cannot be read: name another column")
-    kept = check_kept(asked.keep_values)
+    for word in asked.keep_values:
+        if word.lower() not in GAPS - {""}:
+            raise InputError(
+                f"keep_values={quote(word)}: expected words that are taken for empty cells, which are, in "
+                f"capitals as well, {', '.join(sorted(GAPS - {''}))}"
+            )
+    kept = frozenset(word.lower() for word in asked.keep_values)
     if asked.drop_unlabelled:
         kind = Target if roles.numbers else ClassTarget
         labelled = find_filled(columns[target], target, kind.gaps - kept)
@@ -727,21 +732,12 @@ def _from_table(
     provenance = Provenance(AS_IT_IS, roles.id, asked.drop_unlabelled, tuple(sorted(kept)))
     if salt is None:
         salt = compute_salt(columns, {*groups, roles.id})
-    numbering, words = tuple[str, ...](), list[GapWords]()
+    numbering, words = tuple[str, ...](), tuple[GapWords, ...]()
     question = "" if groups else ask_about_groups(columns, {target, roles.weight, roles.split_by})
     units = Units.read(columns, groups, question)
     split_by = SplitUnits.of(columns, roles.split_by, asked.kind(roles.split_by or ""))
     if known is None:
-        check_asked(asked, [*chosen, *split_by.columns])
-        schema, X = Schema.learn(columns, chosen, asked)
-        if roles.features is None:
-            schema, X, numbering = _leave_out_row_numbers(schema, X, asked)
-        _check_spread(X, schema.names)
-        words = [
-            GapWords.of(columns[column.name], column.name, np.isnan(x))
-            for column, x in zip(schema, X.T, strict=True)
-            if column.kind is ColumnKind.CATEGORY
-        ]
+        schema, X, numbering, words = _learn_features(columns, roles, chosen, asked)
     else:
         if list(known.names) != chosen:
             raise InputError(f"the columns are {some(chosen)}, and not those that were understood")
@@ -753,7 +749,7 @@ def _from_table(
         schema = known.settle(X)
     return Task(
         X, y, predicted, schema, units,
-        weighting=weighting, row_numbers=numbering, gap_words=tuple(said for said in words if any(said.rows)),
+        weighting=weighting, row_numbers=numbering, gap_words=words,
         split_by=split_by, salt=salt, provenance=provenance,
     )  # fmt: skip
 
@@ -781,27 +777,50 @@ def _read_target(
     return ClassTarget(target, classes), y
 
 
-def _leave_out_row_numbers(
-    schema: Schema, X: Rows, asked: DeclaredTypes
-) -> tuple[Schema, Rows, tuple[str, ...]]:
-    """Return columns without those that number the rows (unless their kind is given), and their names."""
-    names = tuple(
-        column.name
-        for i, column in enumerate(schema)
-        if column.kind is ColumnKind.NUMBER
-        and asked.kind(column.name) is None
-        and is_row_number(X[:, i], column.name)
+def _learn_features(
+    columns: pa.Table, roles: Roles, chosen: Sequence[str], asked: DeclaredTypes
+) -> tuple[Schema, Rows, tuple[str, ...], tuple[GapWords, ...]]:
+    """Return how columns are interpreted, their values, the names of some left out, and words taken for gaps.
+
+    Left out is what numbers the rows, unless the features are named, or its kind is given.
+    """
+    learned = [*chosen, *([roles.split_by] if roles.split_by else [])]
+    given: set[str] = set()
+    for option, names in zip(DeclaredTypes._fields, asked[:3], strict=False):
+        for name in names:
+            if name not in learned:
+                raise InputError(
+                    f"--{option} {quote(name)}: the columns that are learned from are {some(learned)}"
+                    f"{suggest_column(name, learned)}"
+                )
+            if name in given:
+                raise InputError(f"column {quote(name)} is given two kinds: leave it out of one")
+            given.add(name)
+    schema, X = Schema.learn(columns, chosen, asked)
+    free = (
+        [] if roles.features is not None else [column.name for column in schema if column.name not in given]
     )
-    if not names:
-        return schema, X, ()
-    kept = [i for i, column in enumerate(schema) if column.name not in names]
-    if not kept:
+    numbering = tuple(
+        column.name
+        for column, x in zip(schema, X.T, strict=True)
+        if column.kind is ColumnKind.NUMBER and column.name in free and is_row_number(x, column.name)
+    )
+    if len(numbering) == len(schema):
         raise InputError(
-            f"no feature is left: column {names[0]!r} numbers the rows; name it with "
-            f"{write_option('features', names[0])} if it is meant"
+            f"no feature is left: column {numbering[0]!r} numbers the rows; name it with "
+            f"{write_option('features', numbering[0])} if it is meant"
         )
-    X = np.ascontiguousarray(X[:, kept])
-    return Schema(tuple(schema[i] for i in kept)).settle(X), X, names
+    if numbering:
+        kept = [i for i, column in enumerate(schema) if column.name not in numbering]
+        X = np.ascontiguousarray(X[:, kept])
+        schema = Schema(tuple(schema[i] for i in kept)).settle(X)
+    _check_spread(X, schema.names)
+    words = [
+        GapWords.of(columns[column.name], column.name, np.isnan(x))
+        for column, x in zip(schema, X.T, strict=True)
+        if column.kind is ColumnKind.CATEGORY
+    ]
+    return schema, X, numbering, tuple(said for said in words if any(said.rows))
 
 
 def make_rows(X: object, task: Task) -> Rows:
@@ -883,6 +902,8 @@ def check_subgroups(names: Sequence[str], task: Task) -> None:
 def divide_rows(subgroups: Subgroups, task: Task, X: Rows) -> list[Subgroup]:
     """Return the subgroups that some rows belong to.
 
+    Numbers have bins with the edges given, or at quantiles of the learning rows; few numbers are one each.
+
     Args:
         subgroups: subgroups by a column of the task.
         task: the learning rows, from which edges of bins come.
@@ -907,35 +928,32 @@ def divide_rows(subgroups: Subgroups, task: Task, X: Rows) -> list[Subgroup]:
         parts.append(Subgroup(f"{name}: none of these", values == len(column.levels)))
     else:
         known = learned[~np.isnan(learned)]
-        parts = list(_list_bins(subgroups, name, known, values, column.kind))
+        distinct, bins = np.unique(known), subgroups.bins or USUAL_BINS
+        if not subgroups.bins and not subgroups.edges and len(distinct) <= USUAL_BINS:
+            texts = _write_apart(distinct, column.kind)
+            parts = [
+                Subgroup(f"{name} = {text}", values == value)
+                for text, value in zip(texts, distinct, strict=True)
+            ]
+            others = ~np.isnan(values) & ~np.isin(values, distinct)
+            parts.append(Subgroup(f"{name}: none of these", others))
+        else:
+            edges = np.quantile(known, np.arange(1, bins) / bins) if len(known) else np.zeros(bins - 1)
+            edges = np.array(subgroups.edges) if subgroups.edges else edges
+            if subgroups.bins and (len(np.unique(edges)) < len(edges) or len(distinct) < bins):
+                raise InputError(
+                    f"subgroups={subgroups}: {bins} bins of {name!r} would have equal edges, since many rows "
+                    f"have the same number: ask for fewer, or leave :{bins} out"
+                )
+            edges = np.unique(edges)
+            shown = _write_apart(edges, column.kind)
+            parts = [Subgroup(f"{name} < {shown[0]}", values < edges[0])]
+            for (low, high), (least, below) in zip(pairwise(edges), pairwise(shown), strict=True):
+                within = (values >= low) & (values < high)
+                parts.append(Subgroup(f"{least} <= {name} < {below}", within))
+            parts.append(Subgroup(f"{name} >= {shown[-1]}", values >= edges[-1]))
     parts.append(Subgroup(f"{name} missing", np.isnan(values)))
     return [part for part in parts if part.rows.any()]
-
-
-def _list_bins(
-    subgroups: Subgroups, name: str, learned: Values, values: Values, kind: ColumnKind
-) -> Iterator[Subgroup]:
-    """Yield bins with the edges given or at quantiles of the learning rows; for few numbers, one each."""
-    distinct = np.unique(learned)
-    if not subgroups.bins and not subgroups.edges and len(distinct) <= USUAL_BINS:
-        for text, value in zip(_write_apart(distinct, kind), distinct, strict=True):
-            yield Subgroup(f"{name} = {text}", values == value)
-        yield Subgroup(f"{name}: none of these", ~np.isnan(values) & ~np.isin(values, distinct))
-        return
-    bins = subgroups.bins or USUAL_BINS
-    edges = np.quantile(learned, np.arange(1, bins) / bins) if len(learned) else np.zeros(bins - 1)
-    edges = np.array(subgroups.edges) if subgroups.edges else edges
-    if subgroups.bins and (len(np.unique(edges)) < len(edges) or len(distinct) < bins):
-        raise InputError(
-            f"subgroups={subgroups}: {bins} bins of {name!r} would have equal edges, since many rows have "
-            f"the same number: ask for fewer, or leave :{bins} out"
-        )
-    edges = np.unique(edges)
-    shown = _write_apart(edges, kind)
-    yield Subgroup(f"{name} < {shown[0]}", values < edges[0])
-    for (low, high), (least, below) in zip(pairwise(edges), pairwise(shown), strict=True):
-        yield Subgroup(f"{least} <= {name} < {below}", (values >= low) & (values < high))
-    yield Subgroup(f"{name} >= {shown[-1]}", values >= edges[-1])
 
 
 def _write_apart(values: Values, kind: ColumnKind) -> list[str]:
