@@ -587,7 +587,7 @@ def read_table(
             )
         if not (actual.equals(schema) if schema is not None else all(map(is_plain, actual.types))):
             raise StoreError(f"{files.path(name)} does not have the expected columns")
-        table = read_parquet(stream, rows, values, verified=True)
+        table = read_parquet(stream, rows, values, own=True)
         lists = (column for column in table.columns if pa.types.is_list(column.type))
         if sum(pc.sum(pc.list_value_length(column)).as_py() or 0 for column in lists) > values:
             raise ValueError(f"its lists hold more than {values:,} values")

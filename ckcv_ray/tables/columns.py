@@ -420,7 +420,7 @@ def find_number_form(
 
 
 def _read_amount(text: str) -> tuple[str, str]:
-    """Return the unit and the number of an amount such as $7,000, 16.29%, 1 250,00 or (3,400), a negative.
+    """Return the unit and the number of an amount such as $7,000, 16.29% or 1 250,00; (3,400) is negative.
 
     The number has no spaces or apostrophes. Other text, as plain numbers, has no unit, and stays as it is.
     """
@@ -926,8 +926,7 @@ class Schema:
         names = name_numbered(columns.column_names, self.names)
         columns = columns.rename_columns(names).replace_schema_metadata(columns.schema.metadata)
         check_single(names, self.names)
-        sparse = SPARSE in (columns.schema.metadata or {})  # what is absent is zero
-        known = set(names)
+        known, sparse = set(names), SPARSE in (columns.schema.metadata or {})  # there what is absent is zero
         for name in self.names:
             if name not in known and not (sparse and name.startswith("x")):
                 check_column(name, names)

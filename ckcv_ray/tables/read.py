@@ -367,15 +367,11 @@ def _read_text(path: Path, suffix: str, reading: "Reading", lines: _LinesLeftOut
 def _parse(content: bytes, separator: str, name: str, find_line: Callable[[int], int]) -> pa.Table:
     """Return the columns of a text in UTF-8, from the line that names them."""
     comma = separator != "," and DECIMAL_COMMA.search(content[:LINE_BYTES]) is not None
-    options: dict[str, Any] = {
-        "read_options": csv.ReadOptions(block_size=LINE_BYTES, use_threads=False),
-        "parse_options": csv.ParseOptions(delimiter=separator, newlines_in_values=b'"' in content),
-        "convert_options": csv.ConvertOptions(
-            strings_can_be_null=True, null_values=[""], default_column_type=pa.string()
-        ),
-    }
+    reading = csv.ReadOptions(block_size=LINE_BYTES, use_threads=False)
+    parsing = csv.ParseOptions(delimiter=separator, newlines_in_values=b'"' in content)
+    as_text = csv.ConvertOptions(strings_can_be_null=True, null_values=[""], default_column_type=pa.string())
     try:
-        columns = csv.read_csv(pa.BufferReader(content), **options)
+        columns = csv.read_csv(pa.BufferReader(content), reading, parsing, as_text)
     except pa.ArrowInvalid as error:
         if "Expected" not in str(error):
             raise
@@ -680,7 +676,7 @@ def read_file(path: str | Path, reading: Reading = AS_IT_IS) -> pa.Table:
         elif suffix in EXCEL:
             columns = _read_excel(path, reading.sheet, lines)
         elif suffix == ".parquet":
-            columns = read_parquet(path, plain=True)
+            columns = read_parquet(path)
         else:
             columns = {".feather": _feather, ".npz": _npz}.get(suffix, _svmlight)(path)
         check_text(repr(str(path)), *(column for column in columns.columns if is_plain(column.type)))
@@ -770,19 +766,15 @@ def npz(path: Path) -> Iterator[np.lib.npyio.NpzFile]:
 
 
 def read_parquet(
-    source: Path | BinaryIO,
-    most_rows: int = MAX_TABLE_ROWS,
-    most_cells: int = MAX_CELLS,
-    verified: bool = False,
-    plain: bool = False,
+    source: Path | BinaryIO, most_rows: int = MAX_TABLE_ROWS, most_cells: int = MAX_CELLS, own: bool = False
 ) -> pa.Table:
     """Read a Parquet file, text as dictionaries first: a few values may fill very many cells.
 
     Args:
         source: the file.
         most_rows, most_cells: how large it may claim to be.
-        verified: whether to verify the checksums of its pages.
-        plain: whether to read only the columns whose cells are single values; others are empty.
+        own: whether it was written here, so that its pages have checksums to be verified; of other files
+            only the columns whose cells are single values are read, and others are empty.
 
     Raises:
         InputError: it claims to hold more, or its text expands to more than can be read.
@@ -795,17 +787,17 @@ def read_parquet(
     check_size(name, rows, metadata.num_columns, most_rows, most_cells)
     single = [is_plain(kind) for kind in schema.types]
     text = [field.name for field, is_single in zip(schema, single, strict=True) if is_single]
-    options = {"read_dictionary": text, "page_checksum_verification": verified, "pre_buffer": False}
+    options = {"read_dictionary": text, "page_checksum_verification": own, "pre_buffer": False}
     with parquet.ParquetFile(source, **options) as file:
         # Arrow's threads may abort the process at its exit (arrow #34314): tables are read on this one, and
         # by column number, as the name a.list.element may also be a part of a list a
         starts = np.cumsum([0, *map(_count_parts, schema.types)]).tolist()  # a list is counted by its parts
-        chosen = [i for i, is_single in zip(starts, single, strict=False) if is_single] if plain else None
+        chosen = None if own else [i for i, is_single in zip(starts, single, strict=False) if is_single]
         table = file.reader.read_all(column_indices=chosen, use_threads=False)
     table.validate(full=True)  # Arrow reads text that is not UTF-8, and times beyond midnight
     check_text(name, *table.columns)
     for i, (field, is_single) in enumerate(zip(schema, single, strict=True)):
-        if plain and not is_single:  # of any length, and cannot be learned from
+        if not (own or is_single):  # of any length, and cannot be learned from
             table = table.add_column(i, _withhold(field.name, field.type), pa.nulls(table.num_rows))
         elif pa.types.is_dictionary(kind := table.field(i).type) and not pa.types.is_dictionary(field.type):
             table = table.set_column(i, field.name, table.column(i).cast(kind.value_type))
