@@ -44,19 +44,11 @@ from ckcv_ray.study.study import Procedure, Study
 from ckcv_ray.tables.task import TestRows
 from ckcv_ray.version import VERSION
 
-SETTING_COLUMNS = pa.schema(
-    [
-        ("learner", pa.string()),
-        ("setting", pa.string()),
-        ("path", pa.int32()),
-        ("step", pa.int32()),
-        ("inner", pa.bool_()),
-        ("measure", pa.string()),
-        ("mean", pa.float64()),
-        ("deviation", pa.float64()),
-        ("rank", pa.int32()),
-    ]
-)
+SETTING_COLUMNS = pa.schema([
+    ("learner", pa.string()), ("setting", pa.string()), ("path", pa.int32()), ("step", pa.int32()),
+    ("inner", pa.bool_()), ("measure", pa.string()),
+    ("mean", pa.float64()), ("deviation", pa.float64()), ("rank", pa.int32()),
+])  # fmt: skip
 MAX_EVALUATIONS = 1 << 28  # each takes about 28 bytes of memory
 
 
@@ -296,21 +288,18 @@ def tabulate_judged(held: HeldOutPredictions) -> pa.Table | None:
     unit = problem.all_rows.row_units[problem.held]
     places = dict(zip(np.unique(unit).tolist(), held.order.argsort().tolist(), strict=True))
     order = [places[number] for number in unit.tolist()]
+    shared: dict[str, Any] = {"row": problem.held, "unit": unit, "order": order, "label": rows.y}
+    shared["weight"] = problem.all_rows.weighting.take(problem.held)  # a column only if rows are weighted
+    schema = judged_rows.make_judged_schema(problem)
     for name, predicted, ensemble in judges:
         setting = problem.learner.codec.setting(ensemble.members[0].model)
         ranks = problem.task.n_classes == 2 and Output.RANK in problem.find_learner(setting)[1].outputs
-        columns: dict[str, Any] = {
+        columns = shared | {
             "classifier": np.full(len(unit), name),
-            "row": problem.held,
-            "unit": unit,
-            "order": order,
-            "label": rows.y,
             "predicted": predicted.label,
             "loss": held.measure_loss(predicted.label),
             "score": predicted.score if ranks else [None] * len(unit),
-            "weight": problem.all_rows.weighting.take(problem.held),  # a column only if rows are weighted
         }
-        schema = judged_rows.make_judged_schema(problem)
         arrays = [pa.array(columns[field.name]).cast(field.type) for field in schema]
         tables.append(pa.table(arrays, schema=schema))
     return pa.concat_tables(tables).combine_chunks()

@@ -170,11 +170,6 @@ class Comparison:
         first, second = self.run.wrong, self.reference.wrong
         return int(np.sum(second & ~first)), int(np.sum(first & ~second))
 
-    @property
-    def unit(self) -> str:
-        """The word for a unit."""
-        return "row" if self.question.group is None else "group"
-
     def describe(self) -> list[str]:
         """Return the comparison in a few lines."""
         rows, (only_other, only_run) = len(self.run.wrong), self.counts
@@ -209,18 +204,18 @@ class Comparison:
 
     def state(self) -> str:
         """Return what is proven in one sentence."""
-        question, answer = self.question, self.answer
+        question, answer, unit = self.question, self.answer, "row"
+        new = " whose features were not learned from" if self.left_out else ""
+        what = f"a new row{new} is misclassified"
+        if question.group is not None:
+            what, unit = f"the rows{new} of a new group are on average misclassified", "group"
         level = format_level(question.delta / question.uses / 2)
         methods = {
             paired.SIGN: "exact sign test",
             paired.COUNTS: "Clopper-Pearson for both counts",
-            paired.BETTING: name_loss_bound(self.units, self.unit),
+            paired.BETTING: name_loss_bound(self.units, unit),
         }
         how = f"with probability at least {level} over the judged rows ({methods[self.verdict.method]})"
-        new = " whose features were not learned from" if self.left_out else ""
-        what = f"a new row{new} is misclassified"
-        if question.group is not None:
-            what = f"the rows{new} of a new group are on average misclassified"
         compared, limited = ("more often", "more than") if answer == WORSE else ("less often", "at most")
         if question.no_worse is not None:
             points = 100 * question.no_worse
@@ -228,28 +223,28 @@ class Comparison:
         claim = f"{what} {compared} by {self.run.name} than by {self.reference.name}"
         if answer != OPEN:
             return f"proven {answer}: {claim}, {how}"
-        outlook = (
-            f"about {self.expected:,} new {self.unit}s, like these but none of them, are expected to prove it"
-            if self.expected is not None
-            else f"as measured, no number of {self.unit}s up to {paired.MAX_EXPECTED:,} is expected to prove "
-            "it"
-        )
+        outlook = f"as measured, no number of {unit}s up to {paired.MAX_EXPECTED:,} is expected to prove it"
+        if self.expected is not None:
+            outlook = (
+                f"about {self.expected:,} new {unit}s, like these but none of them, are expected to prove it"
+            )
         return f"not yet proven: that {claim}; {outlook}"
 
     def to_json(self) -> dict[str, object]:
         """Return the comparison as JSON values; what is not known is null."""
-        only_other, only_run = self.counts
-        sides = {"run": self.run, "other": self.reference}
+        (only_other, only_run), has_groups = self.counts, self.question.group is not None
+        sides = zip(("run", "other"), (self.run, self.reference), self.errors, strict=True)
+        told = {
+            name: {"name": side.name, "by": side.by, "error": error, "wrong": int(side.wrong.sum())}
+            for name, side, error in sides
+        }
         return {
             "answer": self.answer,
             "statement": self.state(),
-            **{
-                name: {"name": side.name, "by": side.by, "error": error, "wrong": int(side.wrong.sum())}
-                for (name, side), error in zip(sides.items(), self.errors, strict=True)
-            },
+            **told,
             "rows": len(self.run.wrong),
             "rows_left_out": self.left_out,
-            "groups": self.units if self.question.group is not None else None,
+            "groups": self.units if has_groups else None,
             "only_other_wrong": only_other,
             "only_run_wrong": only_run,
             "difference": self.errors[0] - self.errors[1],
@@ -259,7 +254,7 @@ class Comparison:
             "no_worse": self.question.no_worse,
             "delta": self.question.delta,
             "delta_of_each_statement": self.question.delta / self.question.uses / 2,
-            f"expected_{self.unit}s": self.expected,
+            "expected_groups" if has_groups else "expected_rows": self.expected,
             "use": {
                 "tables": list(self.use.tables),
                 "number": self.number,
@@ -621,17 +616,15 @@ class WatchedRun:
 
     def summary(self) -> str:
         """Return the watched run as text."""
-        return "\n".join(
-            [
-                f"run {self.run_id}, by {self.by}",
-                f"stream {self.stream}: {pluralize(self.rows, 'row')}, {self.added:,} of them new"
-                + (f", head {self.head[:12]}" if self.head else ""),
-                *(line for finding in self.findings for line in finding.describe(self.unit)),
-                f"all limits hold at all times together with probability {format_level(self.delta)}, and the "
-                f"probability that an alarm is ever false is at most {ceil_percent(self.delta)}",
-                *CONDITIONS,
-            ]
+        head = f", head {self.head[:12]}" if self.head else ""
+        lines = [line for finding in self.findings for line in finding.describe(self.unit)]
+        lines.append(
+            f"all limits hold at all times together with probability {format_level(self.delta)}, and the "
+            f"probability that an alarm is ever false is at most {ceil_percent(self.delta)}"
         )
+        rows = f"{pluralize(self.rows, 'row')}, {self.added:,} of them new"
+        first = f"run {self.run_id}, by {self.by}", f"stream {self.stream}: {rows}{head}"
+        return "\n".join((*first, *lines, *CONDITIONS))
 
 
 def watch(
@@ -854,23 +847,22 @@ def _read_predictions(
 ) -> tuple[errors.Classes, list[str]]:
     """Return the predicted classes, and a sentence if they are made here or are not the rule's."""
     task, notes = result.task, list[str]()
-    if name in table.column_names:
-        predicted = _read_predicted(task, table, name)
-        # whether they are the rule's, if it draws nothing and the features are there
-        if rule.name != "random" and read is not None:
-            again = rule.predict(result.models, read.X[~read.bad]).label
-            if differing := int(np.sum(again != predicted[~read.bad])):
-                notes.append(
-                    f"CAUTION: {differing:,} of {pluralize(len(again), 'prediction')} are not those of "
-                    f"{rule.classifier()}: what is certified is about its own"
-                )
-    else:
+    if name not in table.column_names:
         try:
             predicted = rule.predict(result.models, task.rows_from(table)).label
         except InputError as error:
             lack = f"there is no column {name!r} with predictions (--prediction), and none can be made here"
             raise InputError(f"{lack}: {error}") from None
-        notes.append(f"there is no column {name!r}: predicted here, by {rule.classifier()}")
+        return predicted, [f"there is no column {name!r}: predicted here, by {rule.classifier()}"]
+    predicted = _read_predicted(task, table, name)
+    # whether they are the rule's, if it draws nothing and the features are there
+    if rule.name != "random" and read is not None:
+        again = rule.predict(result.models, read.X[~read.bad]).label
+        if differing := int(np.sum(again != predicted[~read.bad])):
+            notes.append(
+                f"CAUTION: {differing:,} of {pluralize(len(again), 'prediction')} are not those of "
+                f"{rule.classifier()}: what is certified is about its own"
+            )
     return predicted, notes
 
 

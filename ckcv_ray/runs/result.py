@@ -798,14 +798,12 @@ class Scored(Result):
                 "learner": entry.learner,
                 "setting": None if setting is None else format_setting(setting),
                 "split": split,
-                "rows_fitted": fitted,
-                "rows_scored": scored,
+                "rows_fitted": int(self._rows[split, 0]),
+                "rows_scored": int(self._rows[split, 1]),
                 **{score.name: write_values(self.of_splits(entry, score)[split]) for score in self.scores},
             }
             for entry in self.entries
-            for split, (setting, (fitted, scored)) in enumerate(
-                zip(entry.settings, self._rows.tolist(), strict=True)
-            )
+            for split, setting in enumerate(entry.settings)
         ]
         return pa.Table.from_pylist(rows)
 

@@ -445,10 +445,9 @@ def compute(job: Work, execution: Execution, opened: Session | None = None) -> R
         warn_once(f"{UNIMPORTABLE}: all is fitted here, and a fit that crashes ends this process")
         execution = alone
     if not problem.scores or problem.procedure.choose:  # else no model is kept
-        check = Problem.check_models
         seconds = MAX_CHECK_SECONDS if timeout is None else min(MAX_CHECK_SECONDS, START_SECONDS + timeout)
         with suppress(LostError):  # evaluations will meet the same failure
-            compute_apart(problem.learner, timeout, check, problem, seconds=seconds)
+            compute_apart(problem.learner, timeout, Problem.check_models, problem, seconds=seconds)
     if opened is None and expected is None and execution.backend == "auto":
         expected = estimate(problem, fit_timeout=timeout)
     seconds = expected.seconds if expected else 0.0

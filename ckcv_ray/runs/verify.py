@@ -30,7 +30,7 @@ from ckcv_ray.claims.certify import certify
 from ckcv_ray.claims.quantity import HeldOutPredictions
 from ckcv_ray.core.schedule import Unit, refits
 from ckcv_ray.core.selection import Leader
-from ckcv_ray.engine.evaluate import Inputs, evaluate_apart, fit_on_all_rows, fit_references, one_model, share
+from ckcv_ray.engine.evaluate import evaluate_apart, fit_on_all_rows, fit_references, one_model, share
 from ckcv_ray.engine.loop import Stop
 from ckcv_ray.engine.queue import Listener
 from ckcv_ray.errors import InputError, RunError, StoreError, cut, cut_list, duration, plain, pluralize
@@ -459,8 +459,15 @@ def _list_fits(problem: Problem, leader: Leader, table: pa.Table) -> Iterator[_R
         make = partial(fit_references, problem, leader, table)
         yield "models to compare with", (REFERENCES,), lambda: (make(),)
     inputs = share(problem)
+
+    def fit(unit: Unit) -> tuple[Ensemble]:
+        (outcome,) = evaluate_apart([unit], inputs)
+        for failure in outcome.failures:
+            raise RunError(failure.traceback)
+        return (Ensemble(outcome.members),)
+
     for unit in refits(leader, problem.sizes[leader.size].n_splits):
-        yield _name_model(BEST, unit.split), (BEST,), partial(_fit_member, unit, inputs)
+        yield _name_model(BEST, unit.split), (BEST,), partial(fit, unit)
 
 
 def _name_model(kind: str, split: int) -> str:
@@ -473,13 +480,6 @@ def _number_members(ensembles: Iterable[Named]) -> dict[tuple[str, int], Member]
     """Return the members of ensembles by the ensemble's name and the split."""
     known = ((kind, ensemble.members) for kind, ensemble in ensembles if ensemble is not None)
     return {(kind, member.split): member for kind, members in known for member in members}
-
-
-def _fit_member(unit: Unit, inputs: Inputs) -> tuple[Ensemble]:
-    outcomes = evaluate_apart([unit], inputs)
-    for failure in outcomes[0].failures:
-        raise RunError(failure.traceback)
-    return (Ensemble(outcomes[0].members),)
 
 
 def _show_last(error: Exception) -> str:
