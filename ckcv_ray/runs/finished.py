@@ -225,10 +225,8 @@ def _refit_leaders(
         winner, ensembles = lost[0], dict[Leader, Ensemble]()
         for _ in range(2):  # lost ones once more, before rows are judged
             if lost:
-                sizes = ((leader, problem.sizes[leader.size].n_splits) for leader in lost)
-                units = [unit for leader, n_splits in sizes for unit in refits(leader, n_splits)]
-                stage = f"refitting {pluralize(len(units), 'model')}"
-                queue = RefitQueue(problem, units, recorder, stage)
+                units = [unit for one in lost for unit in refits(one, problem.sizes[one.size].n_splits)]
+                queue = RefitQueue(problem, units, recorder, f"refitting {pluralize(len(units), 'model')}")
                 work(backend, queue, listen, stop)
                 made = [member for outcome in queue.outcomes for member in outcome.members]
                 for leader in lost:
@@ -286,8 +284,7 @@ def tabulate_judged(held: HeldOutPredictions) -> pa.Table | None:
         if quantity.reference and (found := held.find_reference(quantity.reference)) is not None:
             judges.append((name, *found[1:]))
     unit = problem.all_rows.row_units[problem.held]
-    places = dict(zip(np.unique(unit).tolist(), held.order.argsort().tolist(), strict=True))
-    order = [places[number] for number in unit.tolist()]
+    order = held.order.argsort()[np.unique(unit, return_inverse=True)[1]]
     shared: dict[str, Any] = {"row": problem.held, "unit": unit, "order": order, "label": rows.y}
     shared["weight"] = problem.all_rows.weighting.take(problem.held)  # a column only if rows are weighted
     schema = judged_rows.make_judged_schema(problem)

@@ -33,7 +33,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ckcv_ray import errors
-from ckcv_ray.claims.quantity import Claim, name_loss_bound
+from ckcv_ray.claims.quantity import name_loss_bound
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.core.bounds import betting, paired
 from ckcv_ray.core.bounds.betting import Prior
@@ -225,9 +225,8 @@ class Comparison:
             return f"proven {answer}: {claim}, {how}"
         outlook = f"as measured, no number of {unit}s up to {paired.MAX_EXPECTED:,} is expected to prove it"
         if self.expected is not None:
-            outlook = (
-                f"about {self.expected:,} new {unit}s, like these but none of them, are expected to prove it"
-            )
+            about = f"about {self.expected:,} new {unit}s, like these but none of them"
+            outlook = f"{about}, are expected to prove it"
         return f"not yet proven: that {claim}; {outlook}"
 
     def to_json(self) -> dict[str, object]:
@@ -739,45 +738,36 @@ def _make_header(
 def _list_watched(result: Certified, rule: Rule, delta: float) -> tuple[Watched, ...]:
     """Return what is watched for a rule, with its share of delta: the error, and the error on each class.
 
-    With groups, whose rows are related, only the error is watched.
+    With groups, whose rows are related, only the error is watched. A prior is what was counted in one
+    estimate set: any that is fixed before the stream is valid; see ``core.bounds.betting``.
     """
-    proven = find_error_claim(result.claims, rule)
+    c, proven = result.certificate, find_error_claim(result.claims, rule)
     labels = result.task.classes if result.task.units.independent else ()
-    scope = result.problem.certification.scope
-    of_error = delta / 2 if labels else delta  # the classes share the other half
-    claims = [claim for claim in result.certificate.claims if claim.covers(rule)]
-    error = next((claim for claim in claims if claim.quantity.is_error), None)
-    known = proven.risk if proven is not None and 0 < proven.risk < 1 else None
-    watched = [Watched(None, known, _make_prior(result, error, None), of_error, scope)]
-    for number, label in enumerate(labels):
-        about = [claim for claim in claims if claim.quantity.by_class and claim.label == label]
-        claim = min(about, key=lambda claim: claim.risk, default=None)
-        certified = claim.bound if claim is not None and claim.risk < 1 else None
-        prior, of_class = _make_prior(result, claim, number), delta / 2 / len(labels)
-        watched.append(Watched(label, certified, prior, of_class, scope))
+    share = delta / 2 if labels else delta  # the classes share the other half
+    claims = [claim for claim in c.claims if claim.covers(rule)]
+    claim = next((claim for claim in claims if claim.quantity.is_error), None)
+    bound = proven.risk if proven is not None and 0 < proven.risk < 1 else None
+    watched, wrong, rows = list[Watched](), sum(c.errors), sum(c.class_totals)
+    for number, label in enumerate((None, *labels), start=-1):
+        if label is not None:
+            share, counts = delta / 2 / len(labels), c.by_class[number]
+            about = [claim for claim in claims if claim.quantity.by_class and claim.label == label]
+            claim = min(about, key=lambda claim: claim.risk, default=None)
+            bound = claim.bound if claim is not None and claim.risk < 1 else None
+            wrong, rows = counts["errors"], counts["rows"]
+        sets = c.n_splits
+        if claim is not None and claim.rows is not None and claim.errors is not None:
+            wrong, rows = claim.errors, claim.rows
+            sets = 1 if claim.certification == Holdout.name else sets
+        units = rows / sets * (result.problem.all_rows.n_units / c.n_rows)
+        prior = betting.make_prior(wrong / rows if rows else 0.5, units)
+        watched.append(Watched(label, bound, prior, share, result.problem.certification.scope))
     if all(quantity.bound is None for quantity in watched):
         raise InputError(
             f"by {rule.classifier()}: no error below 100 % is certified, so there is nothing to watch: name "
             "another rule, or run the study with --certify holdout --claim refit"
         )
     return tuple(watched)
-
-
-def _make_prior(result: Certified, claim: Claim | None, number: int | None) -> Prior:
-    """Return the prior of the error, or of the error on a class: what was counted in one estimate set.
-
-    Any prior that is fixed before the stream is valid; see ``core.bounds.betting``.
-    """
-    c, sets = result.certificate, result.certificate.n_splits
-    wrong, rows = sum(c.errors), sum(c.class_totals)
-    if number is not None:
-        wrong, rows = c.by_class[number]["errors"], c.by_class[number]["rows"]
-    if claim is not None and claim.rows is not None and claim.errors is not None:
-        wrong, rows = claim.errors, claim.rows
-        if claim.certification == Holdout.name:
-            sets = 1
-    units = rows / sets * (result.problem.all_rows.n_units / c.n_rows)
-    return betting.make_prior(wrong / rows if rows else 0.5, units)
 
 
 def _read_live_rows(
@@ -826,10 +816,8 @@ def _read_live_rows(
                 "or was judged on: if they are the same examples, they say little about new ones"
             )
         notes += _caution_repeats(X, every)
-    cells = zip(identifiers, predicted.tolist(), truth.tolist(), groups, strict=True)
-    rows = tuple(
-        LiveRow(name, task.classes[of], task.classes[is_], group, batch) for name, of, is_, group in cells
-    )
+    cells, labels = zip(identifiers, predicted.tolist(), truth.tolist(), groups, strict=True), task.classes
+    rows = tuple(LiveRow(name, labels[of], labels[is_], group, batch) for name, of, is_, group in cells)
     return rows, tuple(notes)
 
 
@@ -870,12 +858,10 @@ def _judge_rows(
     result: Certified, watched: tuple[Watched, ...], rows: tuple[LiveRow, ...], file: str | Path
 ) -> tuple[Finding, ...]:
     # 1, 1.0 and True are equal in Python, but not as labels
-    numbers = {(type(label), label): number for number, label in enumerate(result.task.classes)}
+    places = {(type(label), label): number for number, label in enumerate(result.task.classes)}
     labels, given = [row.label for row in rows], [row.prediction for row in rows]
     try:
-        truth, predicted = (
-            np.array([numbers[type(v), v] for v in each], np.intp) for each in (labels, given)
-        )
+        truth, predicted = (np.array([places[type(v), v] for v in each], np.intp) for each in (labels, given))
     except KeyError as unknown:
         raise StoreError(f"{file} is damaged: {unknown.args[0][1]!r} is no class of the run") from None
     wrong = (truth != predicted).astype(np.float64)

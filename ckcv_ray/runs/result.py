@@ -219,9 +219,8 @@ def compute_probabilities(result: Result, rows: Rows, rule: Rule, predicted: Pre
     """
     _, learner = result.problem.find_learner(result.setting)
     if PROBABILITY not in learner.outputs:
-        raise InputError(
-            f"probabilities: {explain_no_probabilities()}: choose one of these learners, or leave them out"
-        )
+        lack = f"probabilities: {explain_no_probabilities()}"
+        raise InputError(f"{lack}: choose one of these learners, or leave them out")
     return rule.ensemble(result.models).probabilities(rows, predicted.member)
 
 
@@ -855,8 +854,7 @@ class Scored(Result):
             pooled = nan
             if not np.isnan(totals[used, sums]).any():
                 pooled = self._estimate(score, totals, lambda part: score.pooled(part[:, sums]))
-        error = deviation / sqrt(len(values))
-        return Figures(mean, deviation, error, pooled, int(missing.sum()), undefined)
+        return Figures(mean, deviation, deviation / sqrt(len(values)), pooled, int(missing.sum()), undefined)
 
     def bounds(self, entry: Entry, score: Score) -> Values:
         """Return what a score of each split's model is at most on new rows, (n_splits,), at 95 %.
@@ -911,8 +909,7 @@ class Scored(Result):
         """
         by_name = {each.name: each for each in self.scores}
         chosen = by_name[errors.check_choice("score", score, by_name)] if score else self.scores[0]
-        drawn: Axes = present("scores", self, chosen, axes)
-        return drawn
+        return cast("Axes", present("scores", self, chosen, axes))
 
     @cached_property
     def _terms(self) -> tuple[Term, ...]:
@@ -1055,9 +1052,8 @@ def judge_by_permutations(result: Scored, entry: Entry, score: Score) -> Permuta
     path, step = entry.positions[0].tolist()
     column = result.problem.columns[score.name].start
     of_place = permuted[:, :, path, step]
-    means = np.array(
-        [result._estimate(score, each, lambda part: float(part[:, column].mean())) for each in of_place]
-    )
+    found = (result._estimate(score, each, lambda part: float(part[:, column].mean())) for each in of_place)
+    means = np.array([*found])
     mean, n = result.figures(entry, score).mean, len(means)
     as_good, undefined = int(np.sum(score.loss * means <= score.loss * mean)), int(np.isnan(means).sum())
     p = nan if np.isnan(mean) else (1 + as_good + undefined) / (1 + n)
@@ -1144,9 +1140,7 @@ def list_differing(settings: Sequence[Setting]) -> dict[str, list[object]]:
 
 def is_numeric(values: Sequence[object]) -> bool:
     """Return whether values of a hyperparameter are finite numbers."""
-    return all(
-        isinstance(value, int | float) and type(value) is not bool and isfinite(value) for value in values
-    )
+    return all(isinstance(each, int | float) and type(each) is not bool and isfinite(each) for each in values)
 
 
 def shorten_setting(setting: Setting | None) -> str:

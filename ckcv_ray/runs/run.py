@@ -278,9 +278,8 @@ def run_many(
         runs, jobs = dict[str, str](), [*jobs]
         for problem, folder, *_ in map(check_job, jobs):
             if folder is not None and runs.setdefault(folder, problem.run_id) != problem.run_id:
-                raise errors.InputError(
-                    f"out={errors.quote(folder)} is of two jobs that differ: give each its own folder"
-                )
+                differ = f"out={errors.quote(folder)} is of two jobs that differ"
+                raise errors.InputError(f"{differ}: give each its own folder")
             if folder is not None:
                 is_finished(problem, RunFolder(folder))
     stopped = Event()
@@ -498,11 +497,9 @@ def look(study: Study, problem: Problem, seconds: float, rows: int | None, stop:
         units = np.searchsorted(np.bincount(task.row_units)[order].cumsum(), rows) + 1
         task = task.without(task.units.rows(np.sort(order[max(units, MIN_ROWS) :])))
     task = task.restored()
-    measures = ("zero_one", BY_CLASS) if task.classes else (f"{CLIPPED}{problem.clip!r}",)
+    names = ("zero_one", BY_CLASS) if task.classes else (f"{CLIPPED}{problem.clip!r}",)
     seed, balance = study.seed % (MAX_SEED_OF_SCORES + 1), study.balance
-    procedure = Procedure(
-        study.learner, resampling=TRIED_SPLITS, measure=measures, seed=seed, balance=balance
-    )
+    procedure = Procedure(study.learner, resampling=TRIED_SPLITS, measure=names, seed=seed, balance=balance)
     if not task.schema.plain:
         procedure = replace(procedure, encode=study.encode, fill=study.fill, rare=study.rare)
     # learners are tried as by default, or at a few of the values named

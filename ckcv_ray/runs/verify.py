@@ -169,9 +169,8 @@ def verify(
             remake.trust_log()
         if folder.files.exists(REPORT):
             result.trusted.append(f"{REPORT} (ckcv report writes it again)")
-        result.trusted.append(
-            "seconds, evaluations, failures, source, environment and earlier runs in execution.json"
-        )
+        rest = "seconds, evaluations, failures, source, environment and earlier runs in execution.json"
+        result.trusted.append(rest)
     return result
 
 
@@ -471,9 +470,8 @@ def _list_fits(problem: Problem, leader: Leader, table: pa.Table) -> Iterator[_R
 
 
 def _name_model(kind: str, split: int) -> str:
-    return {BEST: f"model of split {split}", REFERENCES: f"model {split} to compare with"}.get(
-        kind, f"model {kind}"
-    )
+    names = {BEST: f"model of split {split}", REFERENCES: f"model {split} to compare with"}
+    return names.get(kind, f"model {kind}")
 
 
 def _number_members(ensembles: Iterable[Named]) -> dict[tuple[str, int], Member]:
