@@ -53,11 +53,6 @@ class Searched(TypedDict):
     least: Fraction | None
 
 
-def count(problem: Problem) -> int:
-    """Return the number of candidates."""
-    return len(problem.sizes) * problem.n_settings
-
-
 def list_candidate_columns(problem: Problem) -> pa.Schema:
     """Return the columns of the table of candidates."""
     return pa.schema([*((name, values.type) for name, values in _keys(problem).items()), *FIGURES])

@@ -9,9 +9,8 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from ckcv_ray.core.intervals import BBC
 from ckcv_ray.core.measures import PROBABILITY, Outputs
-from ckcv_ray.study.problem import OUTER, Problem
+from ckcv_ray.study.problem import Problem
 from ckcv_ray.tables.read import MAX_TABLE_ROWS
 
 JUDGED_ROWS = "judged.parquet"
@@ -61,7 +60,15 @@ def check_judged(table: pa.Table, problem: Problem) -> pa.Table:
         raise ValueError(f"row has values outside 0..{problem.all_rows.n - 1}")
     if "weight" in table.column_names and not (table["weight"].to_numpy() > 0).all():
         raise ValueError("weight has values that are not positive")
-    problem.task.target.check_judged(*(table[name].to_numpy() for name in ("label", "predicted", "loss")))
+    losses, n_classes = table["loss"].to_numpy(), problem.task.n_classes
+    for name, least in (("label", 0), ("predicted", -1)) if n_classes else ():  # -1: undecided
+        values = table[name].to_numpy()
+        if len(values) and not least <= values.min() <= values.max() < n_classes:
+            raise ValueError(f"{name} has values outside {least}..{n_classes - 1}")
+    if n_classes and not np.isin(losses, (0.0, 1.0)).all():
+        raise ValueError("loss has values other than 0 and 1")
+    if not ((losses >= 0) & (losses <= 1)).all():
+        raise ValueError("loss has values outside 0..1")
     return table
 
 
@@ -72,15 +79,6 @@ class HeldOut(NamedTuple):
     step: int
     split: int
     outputs: Outputs
-
-
-def count_held_out(problem: Problem) -> int:
-    """Return the largest number of held-out predictions, or of rows of splits, that a study keeps."""
-    if not problem.procedure.save_predictions:
-        return 0
-    if problem.procedure.interval == BBC:  # it needs every setting, and scores each row once
-        return problem.task.n * problem.n_settings
-    return problem.sizes[OUTER].n_splits * problem.task.n * max(1, len(problem.learners))
 
 
 def list_held_out_columns(problem: Problem) -> pa.Schema:

@@ -39,6 +39,7 @@ import numpy as np
 import pyarrow as pa
 
 from ckcv_ray import errors
+from ckcv_ray.core.intervals import BBC
 from ckcv_ray.core.resampling.base import Splits
 from ckcv_ray.errors import Index, InputError, Sha256, StoreError, convert_errors, cut, plain, quote, read_as
 from ckcv_ray.learners import ensemble as ensembles
@@ -71,7 +72,7 @@ from ckcv_ray.storage.files import (
 )
 from ckcv_ray.storage.pieces import STREAM, list_pieces
 from ckcv_ray.study.parts import Paper
-from ckcv_ray.study.problem import Candidate, Problem, divide, identify_data
+from ckcv_ray.study.problem import OUTER, Candidate, Problem, divide, identify_data
 from ckcv_ray.study.study import AnyStudy, Procedure, Study, run_id
 from ckcv_ray.tables.columns import Column, Schema
 from ckcv_ray.tables.read import MAX_CELLS, MAX_TABLE_ROWS
@@ -324,9 +325,13 @@ class RunFolder:
         limits = {"rows": (every.n, MAX_TABLE_ROWS), "values": (every.n * columns, MAX_VALUES)}
         if problem.scores:
             limits["evaluations"] = problem.n_evaluations, MAX_TABLE_ROWS
-            limits["predictions to save"] = judged.count_held_out(problem), MAX_TABLE_ROWS
+            if problem.procedure.save_predictions:
+                times = problem.sizes[OUTER].n_splits * max(1, len(problem.learners))
+                if problem.procedure.interval == BBC:  # it needs every setting, and scores each row once
+                    times = problem.n_settings
+                limits["predictions to save"] = problem.task.n * times, MAX_TABLE_ROWS
         else:
-            limits["candidates"] = candidates.count(problem), MAX_TABLE_ROWS
+            limits["candidates"] = len(problem.sizes) * problem.n_settings, MAX_TABLE_ROWS
         for name, (count, most) in limits.items():
             if count > most:
                 raise InputError(
@@ -375,11 +380,11 @@ class RunFolder:
             StoreError: another run has begun to write there.
             InputError: the categories of the columns are more text than the metadata of a file can have.
         """
-        every = problem.all_rows
+        every, made = problem.all_rows, problem.all_rows.provenance
         named = {
             "target": every.target.name,
             "salt": every.salt,
-            "provenance": json.dumps(every.provenance.to_json()),
+            "provenance": json.dumps(made._asdict() | {"reading": made.reading._asdict()}),
         }
         optional = every.units.name, every.weighting.column, every.split_by.column
         roles = zip(OPTIONAL_ROLES, optional, strict=True)
@@ -508,7 +513,7 @@ class RunFolder:
         Raises:
             StoreError: it is damaged, or belongs to another problem.
         """
-        n = candidates.count(problem)
+        n = len(problem.sizes) * problem.n_settings
         with guard_reading(self.files, CANDIDATES):
             if n > MAX_TABLE_ROWS:
                 raise ValueError(f"its study has {n:,} candidates: at most {MAX_TABLE_ROWS:,} can be read")

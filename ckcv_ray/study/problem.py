@@ -259,7 +259,7 @@ class Problem:
     def measure(self, row_units: RowUnits) -> Losses:
         """Return the criterion's measure for rows of these units."""
         of_rows = self.criterion.measure if self.clip is None else ClippedErrors(self.clip)
-        return self.task.units.make_losses(row_units, of_rows)
+        return of_rows if self.task.units.independent else replace(of_rows, groups=row_units)
 
     @property
     def clip(self) -> float | None:

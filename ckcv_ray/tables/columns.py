@@ -33,10 +33,8 @@ HELD = b"held"  # metadata of a column that was not read: the type of its cells
 DECLARED = b"declared"  # metadata of a column that was a dictionary: its values are categories
 MAX_TABLE_BYTES = 1 << 30
 OF_LENGTHS = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
-MIN_GROUPS = 6
 MAX_CLASSES = 1_000
 LARGEST = 1e150  # the squares of this number and of its inverse still fit in a float
-SPACES = " \u00a0"
 
 
 def check_single(names: Iterable[str], used: Collection[str], droppable: bool = False) -> None:

@@ -36,7 +36,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ckcv_ray.core.measures import LABEL, PROBABILITY, RANK, VALUE, Kind, Losses, Output
+from ckcv_ray.core.measures import LABEL, PROBABILITY, RANK, VALUE, Kind, Output
 from ckcv_ray.core.resampling.base import Strata
 from ckcv_ray.errors import (
     Classes,
@@ -62,9 +62,7 @@ from ckcv_ray.tables.columns import (
     LOOKS_LIKE_DATE,
     MAX_CLASSES,
     MAX_TABLE_BYTES,
-    MIN_GROUPS,
     NO_NAMES,
-    SPACES,
     TRUTH,
     Cells,
     ColumnError,
@@ -88,6 +86,8 @@ from ckcv_ray.tables.columns import (
 )
 
 TARGETS = ("target", "y", "label", "class")
+MIN_GROUPS = 6
+SPACES = " \u00a0"
 
 
 class Roles(NamedTuple):
@@ -225,7 +225,7 @@ class Target:
 
     def word(self, of_classes: str, of_numbers: str) -> str:
         """Return the words for such a target."""
-        return of_numbers
+        return of_classes if self.classes else of_numbers
 
     def name_classes(self, chosen: Sequence[int] | Index, counts: Index, unit: str = "row") -> str:
         """Name some classes with their ``counts`` (n_classes,); "" if there are none."""
@@ -234,6 +234,19 @@ class Target:
 
     def check(self, y: Classes, allow_singletons: bool = False) -> None:
         """Raise InputError if a class has a single row; with ``allow_singletons``, if most classes do."""
+        if not self.classes:
+            return
+        counts = np.bincount(y, minlength=len(self.classes))
+        few, half = np.flatnonzero(counts < MIN_OF_CLASS).tolist(), len(self.classes) // 2
+        if len(few) > (half if allow_singletons else 0):
+            cures = ["leave these out"] * (len(self.classes) - len(few) >= MIN_CLASSES)
+            cures += ["score by ckcv evaluate, which proves nothing"] * (len(few) <= half)
+            raise InputError(
+                f"the target {self.name!r} has classes of 1 row ({some([self.classes[i] for i in few])}) "
+                f"among its {len(self.classes):,} ({some(self.classes)}): "
+                f"{'most need' if allow_singletons else 'each needs'} at least {MIN_OF_CLASS}"
+                f"{'; ' * bool(cures)}{', or '.join(cures)}{_perhaps_numbers(self.classes)}"
+            )
 
     def read(self, columns: pa.Table, name: str | None = None) -> Values | Classes:
         """Return the numbers, or the class numbers, in a column of a table, none of whose cells are gaps.
@@ -260,12 +273,7 @@ class Target:
 
     def decode(self, y: Values | Classes) -> NDArray[np.generic]:
         """Return the original labels of class numbers; predicted numbers are returned as they are."""
-        return y
-
-    def check_judged(self, y: Values | Classes, predicted: Values | Classes, losses: Values) -> None:
-        """Raise ValueError unless these can be rows with their predictions and losses."""
-        if not ((losses >= 0) & (losses <= 1)).all():
-            raise ValueError("loss has values outside 0..1")
+        return np.array(self.classes)[np.asarray(y, np.intp)] if self.classes else y
 
 
 @dataclass(frozen=True)
@@ -277,40 +285,10 @@ class ClassTarget(Target):
     dtype: ClassVar[str] = "<i4"
     gaps: ClassVar[frozenset[str]] = NO_NAMES
 
-    def word(self, of_classes: str, of_numbers: str) -> str:
-        """Return the words for classes."""
-        return of_classes
-
-    def check(self, y: Classes, allow_singletons: bool = False) -> None:
-        """Raise InputError if a class has a single row; with ``allow_singletons``, if most classes do."""
-        counts = np.bincount(y, minlength=len(self.classes))
-        few, half = np.flatnonzero(counts < MIN_OF_CLASS).tolist(), len(self.classes) // 2
-        if len(few) > (half if allow_singletons else 0):
-            cures = ["leave these out"] * (len(self.classes) - len(few) >= MIN_CLASSES)
-            cures += ["score by ckcv evaluate, which proves nothing"] * (len(few) <= half)
-            raise InputError(
-                f"the target {self.name!r} has classes of 1 row ({some([self.classes[i] for i in few])}) "
-                f"among its {len(self.classes):,} ({some(self.classes)}): "
-                f"{'most need' if allow_singletons else 'each needs'} at least {MIN_OF_CLASS}"
-                f"{'; ' * bool(cures)}{', or '.join(cures)}{_perhaps_numbers(self.classes)}"
-            )
-
     def read(self, columns: pa.Table, name: str | None = None) -> Classes:
         """Return the class numbers of a column of labels."""
         name = self.name if name is None else name
         return _number_labels(*_encode(columns[name], name), self.classes, name)
-
-    def decode(self, y: Values | Classes) -> NDArray[np.generic]:
-        """Return the original labels."""
-        return np.array(self.classes)[np.asarray(y, np.intp)]
-
-    def check_judged(self, y: Values | Classes, predicted: Values | Classes, losses: Values) -> None:
-        """Raise ValueError unless these are class numbers, -1 where a model is undecided, and 0 or 1."""
-        for name, values, least in (("label", y, 0), ("predicted", predicted, -1)):
-            if len(values) and not least <= values.min() <= values.max() < len(self.classes):
-                raise ValueError(f"{name} has values outside {least}..{len(self.classes) - 1}")
-        if not np.isin(losses, (0.0, 1.0)).all():
-            raise ValueError("loss has values other than 0 and 1")
 
 
 def match_labels(column: pa.ChunkedArray, name: str, classes: Sequence[Label]) -> tuple[Classes, list[Label]]:
@@ -618,15 +596,6 @@ class Units:
     def weigh_rows(self, row_units: RowUnits) -> Values | None:
         """Return what share of its group each row is, so that groups count alike; None if rows do."""
         return None if self.groups is None else np.asarray(1 / np.bincount(row_units)[row_units])
-
-    def make_losses(self, row_units: RowUnits, of_rows: Losses) -> Losses:
-        """Return how the losses of these units are measured: of groups, the means.
-
-        Args:
-            row_units: the unit of each row that is measured, (rows,).
-            of_rows: the losses of rows.
-        """
-        return of_rows if self.groups is None else replace(of_rows, groups=row_units)
 
 
 @dataclass(frozen=True)

@@ -295,10 +295,6 @@ class Provenance(NamedTuple):
     drop_unlabelled: bool = False
     keep_values: tuple[str, ...] = ()
 
-    def to_json(self) -> dict[str, object]:
-        """Return a JSON-able form."""
-        return self._asdict() | {"reading": self.reading._asdict()}
-
 
 USUAL_PROVENANCE = Provenance()
 
