@@ -347,9 +347,8 @@ def replay(out: FolderPath, problem: Problem | None = None) -> Any:
     folder = RunFolder(out)
     problem = problem or folder.problem()
     if (count := problem.n_evaluations) > MAX_EVALUATIONS:
-        raise StoreError(
-            f"{str(folder)!r}: its study has {count:,} evaluations: at most {MAX_EVALUATIONS:,} can be read"
-        )
+        many = f"its study has {count:,} evaluations"
+        raise StoreError(f"{str(folder)!r}: {many}: at most {MAX_EVALUATIONS:,} can be read")
     queue = make_queue(problem)
     for records, failures in Log(folder.files, problem).read():
         queue.add(Outcome(records, tuple(failures), ()))

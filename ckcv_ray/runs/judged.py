@@ -80,9 +80,8 @@ class JudgedPart(NamedTuple):
                 shares = [model.predict_outputs(X, needs).probability for model in self.models]
                 given = given._replace(probability=np.array(shares, np.float64).mean(axis=0))
         except Exception as error:  # a stranger's model may raise anything
-            raise StoreError(
-                f"a stored model cannot classify rows of its table ({cut(str(error))}): see {SEE}"
-            ) from None
+            says = f"a stored model cannot classify rows of its table ({cut(str(error))})"
+            raise StoreError(f"{says}: see {SEE}") from None
         return given._replace(label=label)
 
     def sample(self, most: int, draws: np.random.Generator) -> "JudgedPart":

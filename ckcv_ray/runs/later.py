@@ -102,10 +102,8 @@ def _count_use(
         except InputError:  # somebody else's folder, or a read-only disk
             unwritable.append(str(place[0]))
     if use.shares > 1 and not counting:
-        raise InputError(
-            f"uses={use.shares}: uses cannot be counted in {' or '.join(unwritable)}, which cannot be "
-            "written: name a file with --ledger"
-        )
+        where = f"{' or '.join(unwritable)}, which cannot be written"
+        raise InputError(f"uses={use.shares}: uses cannot be counted in {where}: name a file with --ledger")
     for (files, name), found in counting:
         pieces.append_use(files, use, name, found)
     written = tuple(str(files.path(name)) for (files, name), _ in counting)
@@ -337,15 +335,12 @@ def _read_judged(
         if not result.task.classes:
             raise InputError(f"{folder!r} predicts numbers: only classes are compared")
         if result.task.target.name != first.task.target.name:
-            raise InputError(
-                f"{place!r} predicts {first.task.target.name!r} and {folder!r} "
-                f"{result.task.target.name!r}: compare runs that predict the same column"
-            )
+            two = f"{place!r} predicts {first.task.target.name!r} and {folder!r} {result.task.target.name!r}"
+            raise InputError(f"{two}: compare runs that predict the same column")
         if question.group is None and (group := result.task.units.name) is not None:
-            raise InputError(
-                f"{folder!r} was made with groups of related rows, by {group!r}: say which of the "
-                f"judged rows belong together with {errors.write_option('group', group)}"
-            )
+            made = f"{folder!r} was made with groups of related rows, by {group!r}"
+            cure = f"say which of the judged rows belong together with {errors.write_option('group', group)}"
+            raise InputError(f"{made}: {cure}")
     if any(os.path.realpath(folder) == os.path.realpath(place) for folder, _ in others):
         raise InputError(f"{place!r} is both runs: there is nothing to compare")
     task, columns = first.task, declare_cells(join_copies(columns), thousands=thousands)
@@ -721,10 +716,8 @@ def _make_header(
     if header.run_id != result.run_id:
         raise StoreError(f"{file} is the stream of run {header.run_id}, not of {result.run_id}: {instead}")
     if header.certificate != certificate:
-        raise StoreError(
-            f"{file} watches what was certified before the run grew: what is certified now was not fixed "
-            f"before its rows; {instead}"
-        )
+        now = f"what is certified now was not fixed before its rows; {instead}"
+        raise StoreError(f"{file} watches what was certified before the run grew: {now}")
     if any((row.unit == "") != result.task.units.independent for row in found.rows):
         raise StoreError(f"{file} is damaged: its rows have groups, or none, and those of the run differ")
     if by not in ("auto", header.by) or delta not in (None, header.delta):
@@ -847,10 +840,8 @@ def _read_predictions(
     if rule.name != "random" and read is not None:
         again = rule.predict(result.models, read.X[~read.bad]).label
         if differing := int(np.sum(again != predicted[~read.bad])):
-            notes.append(
-                f"CAUTION: {differing:,} of {pluralize(len(again), 'prediction')} are not those of "
-                f"{rule.classifier()}: what is certified is about its own"
-            )
+            of = f"{pluralize(len(again), 'prediction')} are not those of {rule.classifier()}"
+            notes.append(f"CAUTION: {differing:,} of {of}: what is certified is about its own")
     return predicted, notes
 
 

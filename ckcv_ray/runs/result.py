@@ -355,10 +355,8 @@ class Certified(Result):
         """Return how rows are classified; see ``Result``."""
         rule = parse_rule(by)
         if rule.name == "vote" and not self.task.classes:
-            raise InputError(
-                f"by={by} is a majority of classes, and this run predicts numbers: leave it out, or choose "
-                "refit or random"
-            )
+            lack = f"by={by} is a majority of classes, and this run predicts numbers"
+            raise InputError(f"{lack}: leave it out, or choose refit or random")
         if rule.name in ONE_MODEL and self.models.refit is None:
             raise InputError(f"this run has no model {rule.name}: it was made without --certify holdout")
         if rule.name.startswith("member:"):
@@ -386,10 +384,8 @@ class Certified(Result):
         """
         rule = self.rule(by, seed)
         if (claim := _find_width(self.claims, rule)) is None:
-            raise InputError(
-                f"no interval is proven for {rule.classifier()}: ckcv run --certify holdout --claim "
-                "refit,within:0.9 proves one, for learners of numbers"
-            )
+            cure = "ckcv run --certify holdout --claim refit,within:0.9 proves one, for learners of numbers"
+            raise InputError(f"no interval is proven for {rule.classifier()}: {cure}")
         predicted = self.predictions(X, rule).label
         return predicted - claim.risk, predicted + claim.risk
 
@@ -417,10 +413,8 @@ class Certified(Result):
         elif covering:
             said = by
         elif rule.name == "full":
-            said = (
-                f"by {of}: nothing is proven of this model; the bound is of the one that did not see the "
-                "held-out rows"
-            )
+            other = "the bound is of the one that did not see the held-out rows"
+            said = f"by {of}: nothing is proven of this model; {other}"
         elif rule.cut_off is None and any(claim.cut_off is not None for claim in self.claims):
             said = f"by {of}: nothing is proven for its own cut-off of scores; column flag has the one chosen"
         else:
@@ -810,10 +804,8 @@ class Scored(Result):
         """Return the rule of the model fitted on all rows, the only one; see ``Result``."""
         rule = parse_rule(by)
         if self.models.full is None:
-            raise InputError(
-                "there is no model to predict by: its scores are all that this study keeps; ckcv evaluate "
-                "--refit best fits one on all rows"
-            )
+            lack = "there is no model to predict by: its scores are all that this study keeps"
+            raise InputError(f"{lack}; ckcv evaluate --refit best fits one on all rows")
         if rule.name not in ("auto", "full") or seed is not None:
             asked = rule.name if seed is None else f"seed={seed}"
             raise InputError(f"{asked} is for an ensemble, and this study has one model: leave it out")
@@ -936,9 +928,8 @@ class Scored(Result):
     def _corrected(self) -> dict[str, Limits]:
         """The best entry's BBC interval, corrected for its being chosen, by the name of the score."""
         if (row_values := self.computed.row_values) is None:
-            raise InputError(
-                f"interval={BBC} needs the values of rows, which only an evaluation with interval={BBC} keeps"
-            )
+            lack = f"interval={BBC} needs the values of rows"
+            raise InputError(f"{lack}, which only an evaluation with interval={BBC} keeps")
         first, found = self.scores[0], {name: list[float]() for name in row_values}
         losses = first.loss * row_values[first.name]
         losses = np.where(np.isnan(losses), inf, losses)  # an entry without all values is not chosen

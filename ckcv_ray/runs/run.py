@@ -438,9 +438,8 @@ def compute(job: Work, execution: Execution, opened: Session | None = None) -> R
         alone = replace(execution, backend="serial", workers=None, address=None, fit_timeout=None)
         on_ray = opened is not None and opened.together > SERIAL.together
         if on_ray or execution not in (alone, replace(alone, backend="auto")):
-            raise errors.InputError(
-                f"{UNIMPORTABLE}: define it in a module, or ask for no workers and no fit_timeout"
-            )
+            cure = "define it in a module, or ask for no workers and no fit_timeout"
+            raise errors.InputError(f"{UNIMPORTABLE}: {cure}")
         warn_once(f"{UNIMPORTABLE}: all is fitted here, and a fit that crashes ends this process")
         execution = alone
     if not problem.scores or problem.procedure.choose:  # else no model is kept

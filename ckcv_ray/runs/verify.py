@@ -399,10 +399,8 @@ class _Remake:
             result.trusted.append(f"that {failed} failed (--rerun tries again)")
             result.assumed.append(f"that {failed} failed")
         if self.problem.held is not None:
-            result.trusted.append(
-                "that nobody used the held-out rows to choose: what is proven of these rests on that alone, "
-                "and on no count of the search"
-            )
+            rest = "what is proven of these rests on that alone, and on no count of the search"
+            result.trusted.append(f"that nobody used the held-out rows to choose: {rest}")
 
     def compare_rerun(self, work: Work, execution: Execution | None) -> None:
         result, scored = self.result, self.problem.scores
