@@ -903,11 +903,11 @@ def _tell_scores(result: Scored, judged: Judged | None, most: int) -> list[Secti
     balanced = f"; training rows are balanced by class ({study.balance})" * (study.balance != Balance.NONE)
     named = study.resampling.name if study.resampling.column is None else study.resampling
     divided = f"{named}: {splits} of {rows}{balanced}"
-    entry = result.kept or results.rank_entries(result, result.scores[0])[0][0]
+    entry = results.find_kept(result) or results.rank_entries(result, result.scores[0])[0][0]
     not_covered = [text for text in NOT_COVERED if several or text != NOT_COVERED[2]]
     certify = "It makes a study with a certificate, for a number that may be quoted as a bound."
     advice = Fact("ckcv run … --out NEW_FOLDER", certify)
-    if result.kept is not None:
+    if results.find_kept(result) is not None:
         does = f"It predicts new rows with the model fitted on all rows ({entry.name})."
         advice = Fact(f"ckcv predict {FOLDER} NEW.csv", does)
     elif not task.classes:
@@ -934,7 +934,7 @@ def _tell_scores(result: Scored, judged: Judged | None, most: int) -> list[Secti
         Section("check", "How do I check it?", [Fact(f"ckcv verify {FOLDER}", SCORES_CHECKED)]),
         Section("next", "What do I do next?", [advice]),
         performance,
-        tell_data(result, result.repeats.rows, most),
+        tell_data(result, results.count_repeats(result).rows, most),
         Section("method", "Method", method),
     ]
 
@@ -1026,7 +1026,7 @@ def _tell_estimate(result: Scored, entry: Entry, splits: str) -> Iterator[Fact]:
     best = f"It is the best of {n:,}, chosen by this very figure, so it is too optimistic."
     yield Fact(CAUTION, best if known and n > 1 else "")
     yield Fact(CAUTION, "" if result.complete else INCOMPLETE)
-    names, repeats = {one.name for one in result.scores}, result.repeats
+    names, repeats = {one.name for one in result.scores}, results.count_repeats(result)
     if repeats.rows:
         doubts.append(
             f"{describe_equal_rows(repeats.rows, task.n, task.units.independent)}: if they have the same "
@@ -1071,7 +1071,7 @@ def _tell_subject_of_scores(result: Scored) -> Iterator[Fact]:
     bound = BOUND_IS if result.computed.n_splits == 1 else ""
     if reason := results.explain_no_bound(result):
         bound = f"No bound is proven for any model on new rows: {reason}."
-    fitted = f"fitted on all {result.task.n:,} rows: " if result.kept is not None else ""
+    fitted = f"fitted on all {result.task.n:,} rows: " if results.find_kept(result) is not None else ""
     kept = fitted + results.describe_kept(result) if result.study.choose else ""
     yield Fact("", _describe_subject(result))
     grouped = result.task.split_by.column and not result.task.units.independent

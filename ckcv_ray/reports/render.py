@@ -36,7 +36,7 @@ from ckcv_ray.reports.facts import (
 from ckcv_ray.reports.figures import draw_folds, draw_landscape, draw_performance, draw_scores
 from ckcv_ray.runs.finished import load, replay
 from ckcv_ray.runs.judged import NOT_CLAIMED, SEE, Judged, judge_rows
-from ckcv_ray.runs.result import Certified, Result, Scored, format_setting
+from ckcv_ray.runs.result import Certified, Result, Scored, find_kept, format_setting
 from ckcv_ray.storage.files import read_table
 from ckcv_ray.storage.folder import MANIFEST, RunFolder
 from ckcv_ray.storage.pages import check_page, write_report
@@ -188,7 +188,7 @@ def _make_title(result: Result, title: str) -> str:
 
 def read_judged(result: Scored, held_out: pa.Table) -> Judged | None:
     """Return the stored predictions of the entry that is kept, or else of the first; None without any."""
-    entry, task, n_splits = result.kept or result.entries[0], result.task, result.computed.n_splits
+    entry, task, n_splits = find_kept(result) or result.entries[0], result.task, result.computed.n_splits
     settings = {format_setting(setting) for setting in entry.settings if setting is not None}
     of_setting = pc.is_in(held_out["setting"], pa.array(sorted(settings)))
     rows = held_out.filter(pc.and_(pc.equal(held_out["learner"], entry.learner), of_setting))

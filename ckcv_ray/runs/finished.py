@@ -128,7 +128,7 @@ def _write_scores(
     scores, metadata = found
     execution = {**_describe_execution(problem, backend), "test": None, **metadata}
     result = Scored(problem, execution, Models(), scores)
-    if (kept := result.kept) is not None:
+    if (kept := results.find_kept(result)) is not None:
         path, step = kept.positions[0].tolist()
         full = fit_on_all_rows(problem, path, step, backend.fit_timeout)
         result = replace(result, models=Models(full=full))
@@ -180,7 +180,7 @@ def predict_held_out(result: Scored, compute: Callable[[list[Unit]], Iterable[He
     """
     if not result.study.save_predictions:
         return None
-    kept, problem = None if result.study.interval == BBC else result.kept, result.problem
+    kept, problem = None if result.study.interval == BBC else results.find_kept(result), result.problem
     positions = [
         (int(path), int(step), split)
         for entry in (result.entries if kept is None else (kept,))
@@ -429,6 +429,6 @@ def read_result(folder: RunFolder, problem: Problem) -> Result:
         held_out = read_table(files, HELD_OUT, result.run_id, judged_rows.list_held_out_columns(problem))
         with guard_reading(files, HELD_OUT):
             result = results.add_row_values(result, held_out)
-    if result.kept is None:
+    if results.find_kept(result) is None:
         return result
     return replace(result, models=Models(full=folders.read_full(files, problem, result.setting)))

@@ -728,12 +728,7 @@ class Scored(Result):
         return tuple(found)
 
     @cached_property
-    def kept(self) -> Entry | None:
-        """The entry whose setting is chosen to be fitted on all rows.
-
-        None if the study asks for none, or no entry has the first score on every split. Only the settings of
-        the best entry's learner are compared for simplicity.
-        """
+    def _kept(self) -> Entry | None:
         if not self.study.choose or (best := self._best) is None:
             return None
         score, same = self.scores[0], [entry for entry in self.entries if entry.learner == best.learner]
@@ -914,8 +909,7 @@ class Scored(Result):
         return np.array([[len(train), len(scored)] for train, scored in parts])
 
     @cached_property
-    def repeats(self) -> Repeats:
-        """Which rows equal another one in every column except those that number the rows."""
+    def _repeats(self) -> Repeats:
         return find_repeats(self.task)
 
     @property
@@ -961,14 +955,28 @@ class Scored(Result):
     @property
     def setting(self) -> Setting:
         """The setting of the model that is kept, which has to exist."""
-        if (kept := self.kept) is None or kept.settings[0] is None:
+        if (kept := self._kept) is None or kept.settings[0] is None:
             raise InputError("no model is kept: ckcv evaluate --refit best keeps one")
         return kept.settings[0]
 
 
+def find_kept(result: Scored) -> Entry | None:
+    """Return the entry whose setting is chosen to be fitted on all rows.
+
+    None if the study asks for none, or no entry has the first score on every split. Only the settings of the
+    best entry's learner are compared for simplicity.
+    """
+    return result._kept
+
+
+def count_repeats(result: Scored) -> Repeats:
+    """Return which rows equal another one in every column except those that number the rows."""
+    return result._repeats
+
+
 def describe_kept(result: Scored) -> str:
     """Return text: which setting was fitted on all rows, how it was chosen, and what that is worth."""
-    kept, score, study = result.kept, result.scores[0], result.study
+    kept, score, study = result._kept, result.scores[0], result.study
     if kept is None:
         return f"no setting has {score.name} on every split, so none was fitted on all rows"
     mean = errors.format_score(result.figures(kept, score).mean)
@@ -1073,7 +1081,7 @@ def summarize_scores(result: Scored) -> dict[str, object]:
         "run_id": result.run_id,
         "procedure": result.study.to_json(),
         "rows": result.task.n,
-        "repeats": result.repeats.rows,
+        "repeats": result._repeats.rows,
         "splits": result.computed.n_splits,
         "complete": result.complete,
         "unbounded": explain_no_bound(result) or None,

@@ -39,7 +39,7 @@ from ckcv_ray.learners.sklearn.spec import list_foreign
 from ckcv_ray.records.judged import HELD_OUT, HeldOut
 from ckcv_ray.records.record import KEY
 from ckcv_ray.runs.finished import make_scores, measure, predict_held_out, replay, tabulate_judged
-from ckcv_ray.runs.result import Scored, add_row_values
+from ckcv_ray.runs.result import Scored, add_row_values, find_kept
 from ckcv_ray.runs.run import Work, run_work
 from ckcv_ray.storage import folder as folders
 from ckcv_ray.storage.execution import find_changes, read_environment
@@ -323,7 +323,7 @@ class _Remake:
             result.differences.append(says)
             return
         scores = Scored(problem, self.execution, Models(), self.queue.scores())
-        if (kept := scores.kept) is not None:
+        if (kept := find_kept(scores)) is not None:
             full = folders.read_full(self.folder.files, problem, scores.setting)
             make = partial(fit_on_all_rows, problem, *kept.positions[0].tolist())
             fit = "model on all rows", (FULL,), lambda: (make(),)

@@ -20,7 +20,7 @@ from ckcv_ray.core.selection import choose_setting
 from ckcv_ray.errors import StoreError
 from ckcv_ray.records.judged import HELD_OUT
 from ckcv_ray.reports.figures import draw_scores, make_grid
-from ckcv_ray.runs.result import list_short_names
+from ckcv_ray.runs.result import find_kept, list_short_names
 from ckcv_ray.storage.folder import FULL, SETTINGS, RunFolder, make_model_table
 
 X, Y = (part[::8] for part in load_breast_cancer(return_X_y=True))
@@ -115,7 +115,9 @@ def test_the_setting_and_the_model_are_those_of_a_grid_search() -> None:
     search.fit(IRIS, SPECIES)
     assert result.setting["C"] == search.best_params_["logisticregression__C"]
     assert np.array_equal(result.predict(IRIS), search.predict(IRIS))
-    assert result.figures(result.kept, result.scores[0]).mean == pytest.approx(-search.best_score_, abs=1e-15)
+    assert result.figures(find_kept(result), result.scores[0]).mean == pytest.approx(
+        -search.best_score_, abs=1e-15
+    )
 
 
 def test_a_model_at_another_setting_is_not_taken_for_the_chosen_one(tmp_path: Path) -> None:
