@@ -421,10 +421,9 @@ def _read_predicted(task: Task, table: pa.Table, column: str) -> errors.Classes:
     check_column(column, table.column_names, " with predictions")
     there = task.find_labelled(table, column)
     if lacking := int(np.sum(~there)):
-        raise InputError(
-            f"column {column!r} has no prediction in {lacking:,} of {len(there):,} labelled rows: fill them, "
-            "or leave these rows out for a reason that does not depend on their labels"
-        )
+        lack = f"column {column!r} has no prediction in {lacking:,} of {len(there):,} labelled rows"
+        cure = "fill them, or leave these rows out for a reason that does not depend on their labels"
+        raise InputError(f"{lack}: {cure}")
     return np.asarray(task.target.read(table, column), np.int32)
 
 
@@ -721,10 +720,8 @@ def _make_header(
     if any((row.unit == "") != result.task.units.independent for row in found.rows):
         raise StoreError(f"{file} is damaged: its rows have groups, or none, and those of the run differ")
     if by not in ("auto", header.by) or delta not in (None, header.delta):
-        raise InputError(
-            f"{str(file)!r} has by={errors.quote(header.by)} and delta={header.delta:g}, fixed with its "
-            f"first rows: leave both out, or {instead}"
-        )
+        fixed = f"by={errors.quote(header.by)} and delta={header.delta:g}, fixed with its first rows"
+        raise InputError(f"{str(file)!r} has {fixed}: leave both out, or {instead}")
     return header
 
 
@@ -756,10 +753,9 @@ def _list_watched(result: Certified, rule: Rule, delta: float) -> tuple[Watched,
         prior = betting.make_prior(wrong / rows if rows else 0.5, units)
         watched.append(Watched(label, bound, prior, share, result.problem.certification.scope))
     if all(quantity.bound is None for quantity in watched):
-        raise InputError(
-            f"by {rule.classifier()}: no error below 100 % is certified, so there is nothing to watch: name "
-            "another rule, or run the study with --certify holdout --claim refit"
-        )
+        lack = "no error below 100 % is certified, so there is nothing to watch"
+        cure = "name another rule, or run the study with --certify holdout --claim refit"
+        raise InputError(f"by {rule.classifier()}: {lack}: {cure}")
     return tuple(watched)
 
 

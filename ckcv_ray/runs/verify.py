@@ -212,10 +212,8 @@ def _check_files(folder: RunFolder, table: str | PathLike[str] | None, result: V
     if task.make_salt(read(str(table), reading, result.trusted.append).learn) == task.salt:
         result.recomputed.append(f"the salt, from {named}")
     else:
-        differences.append(
-            f"data.parquet: the salt is not that of {named}, so that its draws are not those of this table: "
-            "a cell or a name differs, or rows are more or fewer"
-        )
+        says = f"data.parquet: the salt is not that of {named}, so that its draws are not those of this table"
+        differences.append(f"{says}: a cell or a name differs, or rows are more or fewer")
     return problem
 
 
