@@ -230,21 +230,21 @@ def _parameter(
     return Parameter(name, Parameter.POSITIONAL_OR_KEYWORD, default=shown, annotation=kind | None)
 
 
-def make_execution(**given: Any) -> Execution:
+def _make_execution(**given: Any) -> Execution:
     """Make an execution from options.
 
     Raises:
         InputError: an option is out of its range, does not apply to the backend, or needs Ray, which is not
             installed; or no cluster answers at the address.
     """
-    execution = Execution(**_take(given))
+    execution = Execution(**given)
     choose_backend(execution, seconds=0.0)  # refuses what needs Ray before anything is read
     if execution.address is not None:
         reach(execution.address)
     return execution
 
 
-def make_study(study: Path | None = None, **given: Any) -> Study:
+def _make_study(study: Path | None = None, **given: Any) -> Study:
     """Make a study from options, which take precedence over those of a TOML file.
 
     Raises:
@@ -252,40 +252,37 @@ def make_study(study: Path | None = None, **given: Any) -> Study:
     """
     in_file = {} if study is None else read_toml(study)
     try:
-        return _make_study(in_file | _take(given))
+        return _choose_defaults(in_file | given)
     except InputError as error:
         try:
-            _make_study(in_file)
+            _choose_defaults(in_file)
         except InputError as of_file:
             if str(of_file) == str(error):
                 raise InputError(f"{str(study)!r}: {error}") from None
         raise
 
 
-def _make_study(values: Mapping[str, Any]) -> Study:
+def _choose_defaults(values: Mapping[str, Any]) -> Study:
     make = Study.paper if boolean("paper", values.get("paper", False)) else Study.of
     return make(**{name: value for name, value in values.items() if name != "paper"})
 
 
-def make_procedure(**given: Any) -> Procedure:
-    """Make a procedure from options.
+def _take(
+    make: Callable[..., Given], kind: type[AnyStudy | Execution], *more: Parameter
+) -> Callable[..., Given]:
+    """Return a function of the options of a kind, which ``with_options`` finds; those not given are None."""
 
-    Raises:
-        InputError: an option is unknown or out of its range.
-    """
-    return Procedure.of(**_take(given))
+    def wrapper(**given: Any) -> Given:
+        return make(**{name: value for name, value in given.items() if value is not None})
+
+    wrapper.__signature__ = Signature([*_parameters(kind), *more])  # type: ignore[attr-defined]
+    return wrapper
 
 
-def _take(given: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in given.items() if value is not None}
-
-
-# the parameters that ``with_options`` finds: those of the parts and fields, in place of **given
-_OF_STUDIES = (
-    *_parameters(Study),
+make_execution, make_procedure = _take(_make_execution, Execution), _take(Procedure.of, Procedure)
+make_study = _take(
+    _make_study,
+    Study,
     _parameter("study", Path, "TOML file with study options; those given here take precedence.", None),
     _parameter("paper", bool, "The paper's defaults: every k, and all rows.", None),
 )
-make_execution.__signature__ = Signature([*_parameters(Execution)])  # type: ignore[attr-defined]
-make_study.__signature__ = Signature(_OF_STUDIES)  # type: ignore[attr-defined]
-make_procedure.__signature__ = Signature([*_parameters(Procedure)])  # type: ignore[attr-defined]

@@ -591,19 +591,19 @@ class _Asked(NamedTuple):
 
 
 def _assemble(
-    study: type[BaseStudy], asked: Mapping[str, object], earlier: Mapping[str, Any]
+    study: type[BaseStudy], given: Mapping[str, object], earlier: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return the fields of a study; its parts keep options that they share with those of an earlier one."""
-    of_clip = {"criterion": MeanClippedError.name} if CLIP in asked else {}  # only this criterion has one
-    asked = (_name_choices(earlier) if earlier else {}) | of_clip | dict(asked)
-    asked, learners = _choose_learners(asked, earlier[SEVERAL].by_label if earlier else {})
+    of_clip = {"criterion": MeanClippedError.name} if CLIP in given else {}  # only this criterion has one
+    named = (_name_choices(earlier) if earlier else {}) | of_clip | dict(given)
+    asked, learners = _choose_learners(named, earlier[SEVERAL].by_label if earlier else {})
     others = list[_Asked]()
     for slot in (slot for slot in study.slots if slot != SEVERAL):
         choices, parsed = SLOTS[slot], dict[str, Any]()
         choice = asked.get(slot, next(iter(choices)))
         if slot == "resampling":  # also one for no certification, which the study refuses
-            part = folds.parse_resampling(choice)
-            kind, parsed = type(part), {} if part.selects else get_values(part)
+            drawn = folds.parse_resampling(choice)
+            kind, parsed = type(drawn), {} if drawn.selects else get_values(drawn)
         else:
             name, _, inside = choice.partition(":") if isinstance(choice, str) else (choice, "", "")
             if inside and not (name in choices and list_inside(choices[name], slot)):
@@ -611,8 +611,23 @@ def _assemble(
             kind = choices[check_choice(slot, name, choices)]
         others.append(_Asked(slot, "", kind, parsed, earlier.get(slot)))
     _refuse(study, asked, [*learners, *others])
-    if len(learners) > 1 and "param" in asked:
-        asked = _hand_out_params(asked, learners)
+    if len(learners) > 1 and "param" in asked:  # each has those that are parameters of its own
+        params, taken, known = asked.pop("param"), dict[str, dict[str, Any]](), dict[str, Iterable[str]]()
+        for part in learners:
+            if "param" in part.names:
+                listed = list_inside(part.kind, "param")
+                known[part.label] = listed or part.make(asked | {"param": None}).parameter_names()
+        for name, value in (check_space("param", params) or {}).items():
+            label, _, param = name.rpartition(".")  # as in forest.max_features, which forest alone is given
+            sharing = [one for one in known if not label and param in known[one]]
+            owners = [label] if label in known else sharing
+            if not owners:
+                every = suggest(param, [each for names in known.values() for each in names])
+                raise InputError(f"param {quote(name)}: none of {', '.join(known)} has it{every}")
+            for owner in owners:
+                taken.setdefault(owner, {})[param] = value
+        for label, own in taken.items():
+            asked[f"{label}.param"] = own | (check_space("param", asked.get(f"{label}.param")) or {})
     made = [part.make(asked) for part in learners]
     fields = {name: asked[name] for name in options(study) if name in asked}
     fields |= {FIELD_NAMES.get(part.slot, part.slot): part.make(asked) for part in others}
@@ -675,31 +690,6 @@ def _choose_learners(
             old = next(iter(before.values())) if len(named) == len(before) == 1 else None
         found.append(_Asked(SEVERAL, label, kind, parsed, old))
     return given, found
-
-
-def _hand_out_params(asked: Mapping[str, Any], parts: Sequence[_Asked]) -> dict[str, Any]:
-    """Return the options with each parameter given to the learners that have one of that name.
-
-    "forest.max_features" is given to forest alone.
-    """
-    rest = {name: value for name, value in asked.items() if name != "param"}
-    taking = [part for part in parts if "param" in part.names]
-    known: dict[str, Iterable[str]] = {
-        part.label: list_inside(part.kind, "param") or part.make(rest | {"param": None}).parameter_names()
-        for part in taking
-    }
-    given: dict[str, dict[str, Any]] = {}
-    for name, value in (check_space("param", asked["param"]) or {}).items():
-        label, _, param = name.rpartition(".")
-        owners = [label] if label in known else [part for part in known if not label and param in known[part]]
-        if not owners:
-            every = [each for names in known.values() for each in names]
-            raise InputError(f"param {quote(name)}: none of {', '.join(known)} has it{suggest(param, every)}")
-        for owner in owners:
-            given.setdefault(owner, {})[param] = value
-    for label, params in given.items():
-        rest[f"{label}.param"] = params | (check_space("param", rest.get(f"{label}.param")) or {})
-    return rest
 
 
 def _name_choices(parts: Mapping[str, Named]) -> dict[str, str]:

@@ -204,7 +204,7 @@ def test_a_study_file_takes_the_names_of_the_command_line_and_no_others(
 ) -> None:
     (tmp_path / "study.toml").write_text(text)
     with pytest.raises(InputError, match=message) as messages:
-        make_study(tmp_path / "study.toml")
+        make_study(study=tmp_path / "study.toml")
     if message.startswith("unknown"):
         known = str(messages.value).partition("the options are ")[2].partition(";")[0].split(", ")
         own = {name for part in list_parts("learner").values() for name in list_names(part)}
@@ -234,7 +234,7 @@ def test_plan_writes_a_study_file_and_replaces_none(ckcv: Command, patients: Pat
     file = tmp_path / "mine.toml"
     words = ("plan", patients, "--target", "outcome", "--k", "3,4", "--write-study", file)
     assert ckcv(*words)[0] == 0
-    assert make_study(file) == Study.of(k=(3, 4))
+    assert make_study(study=file) == Study.of(k=(3, 4))
     file.write_text("seed = 3\n")
     code, _, messages = ckcv(*words)
     assert (code, f"ckcv: --write-study {str(file)!r} exists: name another file" in messages) == (2, True)
