@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, replace
 from enum import StrEnum
+from itertools import chain
 from typing import Any, ClassVar, Generic, NamedTuple, Protocol, Self, TypeVar, cast
 
 import numpy as np
@@ -356,15 +357,11 @@ def check_filled(*rows: Cells) -> None:
     """Raise ValueError if rows of a table have empty cells, or empty entries in a list."""
     for row in rows:
         for name, value in row.items():
-            if _is_empty(value):
-                raise ValueError(f"{name} has empty cells")
-
-
-def _is_empty(value: object) -> bool:
-    """Return whether a cell is empty, or any entry of a list at any depth: a list's entries have one type."""
-    if not isinstance(value, list):
-        return value is None
-    return None in value or (bool(value) and isinstance(value[0], list) and any(map(_is_empty, value)))
+            entries = [value]
+            while entries:  # all are lists, or none is: a list's entries have one type
+                if any(entry is None for entry in entries):
+                    raise ValueError(f"{name} has empty cells")
+                entries = list(chain(*entries)) if isinstance(entries[0], list) else []
 
 
 Registered = TypeVar("Registered", bound=Learner)

@@ -79,6 +79,11 @@ class Combined(base.Learner):
     prepared: Mapping[str | None, Prepared]
 
     @property
+    def by_label(self) -> dict[str, base.Learner]:
+        """The learners without their steps, by label."""
+        return {label or each.learner.name: each.learner for label, each in self.prepared.items()}
+
+    @property
     def kinds(self) -> frozenset[Kind]:
         """Kinds of task that every learner can learn."""
         return frozenset.intersection(*(each.learner.kinds for each in self.prepared.values()))
@@ -184,16 +189,11 @@ class Choice(Combined):
             if LABEL in learner.space.setting(0, 0):
                 raise InputError(f"learners: a hyperparameter of {label} is called {LABEL}: rename it")
 
-    @property
-    def by_label(self) -> dict[str, base.Learner]:
-        """The learners by label."""
-        labels = self.labels or [learner.name for learner in self.learners]
-        return dict(zip(labels, self.learners, strict=True))
-
     @cached_property
     def prepared(self) -> Mapping[str | None, Prepared]:  # type: ignore[override]
         """The learners by label, without steps."""
-        return {label: Prepared(learner) for label, learner in self.by_label.items()}
+        labels = self.labels or [learner.name for learner in self.learners]
+        return {label: Prepared(learner) for label, learner in zip(labels, self.learners, strict=True)}
 
     def canonical(self, task: Task) -> Self:
         """Return the choice among the canonical forms of the learners for a table of this size.
@@ -225,11 +225,6 @@ class PreparedLearner(Combined):
 
     name: ClassVar[str] = "prepared"
     prepared: Mapping[str | None, Prepared]
-
-    @property
-    def by_label(self) -> dict[str, base.Learner]:
-        """The learners without their steps, by label."""
-        return {label or each.learner.name: each.learner for label, each in self.prepared.items()}
 
 
 class PreparedTrainer(base.Trainer):

@@ -378,7 +378,18 @@ class Encoding:
             fills, gaps = self.fit_fills(x), np.isnan(x)
             mean, scale = np.zeros(x.shape[1]), np.ones(x.shape[1])
             if self.categories is not Categories.ORDINAL if self.scaled is None else self.scaled:
-                mean, scale = _fit_scale(np.where(gaps, fills, x))
+                # bit for bit those of scikit-learn's ``StandardScaler``, without its import and checks, which
+                # take longer than most fits: variances are from the corrected two passes of Chan, Golub and
+                # LeVeque (The American Statistician 37, 1983), and columns count as constant if their
+                # variance is within rounding error
+                filled, n, eps = np.where(gaps, fills, x), len(x), np.finfo(np.float64).eps
+                mean = filled.sum(axis=0) / n
+                residuals = filled - mean
+                correction = residuals.sum(axis=0)
+                residuals **= 2
+                variance = (residuals.sum(axis=0) - correction**2 / n) / n
+                constant = variance <= n * eps * variance + (n * mean * eps) ** 2
+                scale = np.where(constant, 1.0, np.sqrt(variance))
             dates = [column.kind is ColumnKind.DATE for column in task.schema if not column.levels]
             says = [part == 0 for date in dates for part in range(len(PARTS) if date else 1)]
             missing = gaps.any(axis=0) & np.array(says)  # the gaps of a date are told by its first part
@@ -389,7 +400,16 @@ class Encoding:
             if not n_levels:
                 fitted.append(numbers.pop(0))
             elif self.categories is Categories.TARGET:
-                fitted.append(_fit_means(X[:, [i]], n_levels, targets, folds))
+                from sklearn.preprocessing import TargetEncoder
+
+                # each target's mean in each level, shrunk towards that of all rows; the last was never seen
+                every, means = np.append(np.arange(n_levels + 1.0), np.nan)[:, None], []
+                values, encoder = X[:, [i]], TargetEncoder(target_type="continuous")
+                for fold in (np.arange(0), *folds):
+                    rows = np.delete(np.arange(len(values)), fold)
+                    fits = (encoder.fit(values[rows], target[rows]) for target in targets)
+                    means.append(tuple(tuple(each.transform(every)[:, 0].tolist()) for each in fits))
+                fitted.append(Means(means[0], tuple(means[1:])))
             else:
                 fitted.append(self._fit_levels(X[:, i], n_levels))
         rows_of = tuple(tuple(np.sort(train[fold]).tolist()) for fold in folds)
@@ -434,38 +454,9 @@ class Encoding:
         return Levels((*place[:-1].tolist(), unseen, float(place[-1])), width)
 
 
-def _fit_scale(X: Rows) -> tuple[Values, Values]:
-    """Return mean and standard deviation [d] of the columns of X [rows, d]; 1 where all rows are about equal.
-
-    They equal those of scikit-learn's ``StandardScaler`` bit for bit, without its import and checks, which
-    take longer than most fits: variances are from the corrected two passes of Chan, Golub and LeVeque (The
-    American Statistician 37, 1983), and columns count as constant if their variance is within rounding error.
-    """
-    n, eps = len(X), np.finfo(np.float64).eps
-    mean = X.sum(axis=0) / n
-    residuals = X - mean
-    correction = residuals.sum(axis=0)
-    residuals **= 2
-    variance = (residuals.sum(axis=0) - correction**2 / n) / n
-    constant = variance <= n * eps * variance + (n * mean * eps) ** 2
-    return mean, np.where(constant, 1.0, np.sqrt(variance))
-
-
 def choose_classes(n_classes: int) -> range:
     """Return the classes for which one output each says everything: with two classes, the second."""
     return range(1, 2) if n_classes == 2 else range(n_classes)
-
-
-def _fit_means(values: Rows, n_levels: int, targets: Sequence[Values], folds: Sequence[Index]) -> Means:
-    """Return for each target its mean in each level, shrunk towards the mean of all rows."""
-    from sklearn.preprocessing import TargetEncoder
-
-    every, means = np.append(np.arange(n_levels + 1.0), np.nan)[:, None], []  # the last level was never seen
-    for fold in (np.arange(0), *folds):
-        rows = np.delete(np.arange(len(values)), fold)
-        encoders = (TargetEncoder(target_type="continuous").fit(values[rows], y[rows]) for y in targets)
-        means.append(tuple(tuple(encoder.transform(every)[:, 0].tolist()) for encoder in encoders))
-    return Means(means[0], tuple(means[1:]))
 
 
 def _make_folds(task: Task, train: Index) -> list[Index]:

@@ -26,16 +26,6 @@ from ckcv_ray.learners.ensemble import judge
 from ckcv_ray.learners.sklearn import spec as specs
 from ckcv_ray.learners.sklearn import store as models
 from ckcv_ray.learners.sklearn.spec import Estimator, Spec, Values
-from ckcv_ray.learners.sklearn.store import (
-    SAMPLE_WEIGHT,
-    Booster,
-    EstimatorCodec,
-    FittedEstimator,
-    Template,
-    is_foreign,
-    last_step,
-    make_template,
-)
 from ckcv_ray.tables.task import Task
 
 CLASS_KINDS = frozenset({Kind.BINARY, Kind.MULTICLASS})
@@ -118,9 +108,9 @@ class EstimatorLearner(Learner):
         return EstimatorTrainer(self)
 
     @cached_property
-    def codec(self) -> EstimatorCodec:
+    def codec(self) -> models.EstimatorCodec:
         """The codec, which stores estimators in the format of skops."""
-        return EstimatorCodec(self.spec, set(self.all_values))
+        return models.EstimatorCodec(self.spec, set(self.all_values))
 
     @cached_property
     def outputs(self) -> frozenset[Output]:
@@ -142,7 +132,7 @@ class EstimatorLearner(Learner):
     @cached_property
     def foreign(self) -> bool:
         """Whether its fits call code of a package other than scikit-learn."""
-        return is_foreign(self.build())
+        return models.is_foreign(self.build())
 
     @cached_property
     def weighs_rows(self) -> bool:
@@ -150,18 +140,18 @@ class EstimatorLearner(Learner):
         from sklearn.base import is_classifier, is_regressor
         from sklearn.utils.validation import has_fit_parameter
 
-        last = last_step(self.build())
+        last = models.last_step(self.build())
         inside = [part for part in last.get_params(deep=True).values() if hasattr(part, "fit")]
         fitted = [last, *(part for part in inside if is_classifier(part) or is_regressor(part))]
-        return all(has_fit_parameter(part, SAMPLE_WEIGHT) for part in fitted)
+        return all(has_fit_parameter(part, models.SAMPLE_WEIGHT) for part in fitted)
 
     def build(self) -> Estimator:
         """Return a new estimator."""
         return specs.build(self.spec)
 
-    def template(self, setting: Setting) -> Template:
+    def template(self, setting: Setting) -> models.Template:
         """Return the estimator at a setting, to be copied."""
-        return make_template(json.dumps(self.spec), json.dumps(dict(setting)))
+        return models.make_template(json.dumps(self.spec), json.dumps(dict(setting)))
 
     def parameter_names(self) -> list[str]:
         """Return the names of the estimator's parameters; for a pipeline's last step also the short ones."""
@@ -267,7 +257,7 @@ class SplitFits:
         settings = self.learner.space.paths[path][:length]
         template = self.learner.template(settings[-1])
         # the last step is fitted alone: it is the whole, or the steps before it are shared
-        apart = template.head is not None or last_step(template.estimator) is template.estimator
+        apart = template.head is not None or models.last_step(template.estimator) is template.estimator
         shares = length > 1 and not self.constant and apart
         sharing = self.learner.sharing
         return (sharing if shares and sharing.applies(template.estimator) else Plain)(self, settings)
@@ -285,11 +275,11 @@ class SplitFits:
         for owner, seed in zip(unseeded, draw_seeds(self.seeds, len(unseeded)), strict=True):
             owner.set_params(random_state=seed)
         if (weights := self.learner.class_weights(self.task, self.y)) is not None:
-            last_step(estimator).set_params(class_weight=weights)
+            models.last_step(estimator).set_params(class_weight=weights)
         if specs.find_library(estimator):
-            estimator = Booster(estimator)
+            estimator = models.Booster(estimator)
         elif hasattr(estimator, "steps") and specs.find_library(last := estimator.steps[-1][1]):
-            estimator.steps[-1] = (estimator.steps[-1][0], Booster(last))
+            estimator.steps[-1] = (estimator.steps[-1][0], models.Booster(last))
         if template.head is None:
             return Fit(estimator, self._fit_rows(estimator, X[train]))
         if template.head not in self._heads:
@@ -298,7 +288,7 @@ class SplitFits:
                 fitted = steps.fit_transform(X[train], self.y.copy())
             self._heads[template.head] = Head(steps, fitted, models.find_status(caught), [])
         head = self._heads[template.head]
-        status = max(head.status, self._fit_rows(last_step(estimator), copy.deepcopy(head.X)))
+        status = max(head.status, self._fit_rows(models.last_step(estimator), copy.deepcopy(head.X)))
         estimator.steps = [*head.pipeline.steps, estimator.steps[-1]]
         return Fit(estimator, status, head)
 
@@ -321,14 +311,15 @@ class SplitFits:
         Raises:
             ValueError: it predicts something else.
         """
-        predicting, X = fit.estimator if fit.head is None else last_step(fit.estimator), self.transform(fit)
+        X = self.transform(fit)
+        predicting = fit.estimator if fit.head is None else models.last_step(fit.estimator)
         with models.guard(self.learner.foreign):
             return models.predict_classes(predicting, X, self.task.n_classes)
 
     def _fit_rows(self, estimator: Any, X: Rows) -> int:
         """Fit to rows X [n, d], which may be overwritten; return the position of the status of the fit."""
         steps = getattr(estimator, "steps", None)
-        name = SAMPLE_WEIGHT if steps is None else f"{steps[-1][0]}__{SAMPLE_WEIGHT}"
+        name = models.SAMPLE_WEIGHT if steps is None else f"{steps[-1][0]}__{models.SAMPLE_WEIGHT}"
         given = {} if self.weights is None else {name: self.weights.copy()}
         with models.guard(self.learner.foreign, self.global_seed) as caught:
             estimator.fit(X, self.y.copy(), **given)
@@ -337,10 +328,10 @@ class SplitFits:
 
 def fit_model(
     learner: EstimatorLearner, task: Task, train: Index, setting: Setting
-) -> tuple[FittedEstimator, int]:
+) -> tuple[models.FittedEstimator, int]:
     """Fit one setting alone to the rows ``train``; return the model and the position of its status."""
     fit = SplitFits(learner, task, train, train[:0]).fit_alone(setting)
-    return FittedEstimator(setting, fit.estimator, task.n_classes), fit.status
+    return models.FittedEstimator(setting, fit.estimator, task.n_classes), fit.status
 
 
 class EstimatorPath:
@@ -356,7 +347,7 @@ class EstimatorPath:
     @classmethod
     def applies(cls, estimator: Estimator) -> bool:
         """Return whether the estimator's settings share work in this way."""
-        kind = type(last_step(estimator))
+        kind = type(models.last_step(estimator))
         return f"{kind.__module__}:{kind.__qualname__}" == cls.known
 
     @property
@@ -383,7 +374,7 @@ class EstimatorPath:
             labels = self.labels()
         return measure.totals(y, labels, task.n_classes)
 
-    def model(self, step: int) -> FittedEstimator:
+    def model(self, step: int) -> models.FittedEstimator:
         """Fit the estimator at one setting alone."""
         split = self.split
         return fit_model(split.learner, split.task, split.train, self.settings[step])[0]
@@ -400,16 +391,17 @@ class Plain(EstimatorPath):
     @property
     def n_iter(self) -> NDArray[np.int64]:
         """Iterations of each fit; 1 if the estimator does not say."""
-        said = [getattr(last_step(fit.estimator), "n_iter_", None) for fit in self._fits]
+        said = [getattr(models.last_step(fit.estimator), "n_iter_", None) for fit in self._fits]
         return np.array([1 if n is None else max(1, int(np.max(n))) for n in said], np.int64)
 
     def labels(self) -> Classes:
         """Return the labels of every fit."""
         return np.array([self.split.labels(fit) for fit in self._fits])
 
-    def model(self, step: int) -> FittedEstimator:
+    def model(self, step: int) -> models.FittedEstimator:
         """Return one model."""
-        return FittedEstimator(self.settings[step], self._fits[step].estimator, self.split.task.n_classes)
+        estimator, n_classes = self._fits[step].estimator, self.split.task.n_classes
+        return models.FittedEstimator(self.settings[step], estimator, n_classes)
 
     @cached_property
     def _fits(self) -> list[Fit]:
@@ -425,7 +417,7 @@ class Rounds(EstimatorPath):
     @classmethod
     def applies(cls, estimator: Estimator) -> bool:
         """Return whether no rows are set aside to stop early."""
-        last = last_step(estimator)
+        last = models.last_step(estimator)
         return super().applies(estimator) and last.early_stopping is False and last.warm_start is False
 
     @property
@@ -436,7 +428,7 @@ class Rounds(EstimatorPath):
     def labels(self) -> Classes:
         """Return the labels after each number of rounds."""
         fit = self.split.fit_alone(self.settings[-1])
-        last = last_step(fit.estimator)
+        last = models.last_step(fit.estimator)
         rounds = enumerate(last.staged_predict(self.split.transform(fit)), start=1)
         wanted = set(self.n_iter.tolist())
         return np.array([labels for count, labels in rounds if count in wanted], np.int32)
@@ -493,7 +485,7 @@ class Neighbours(EstimatorPath):
     @classmethod
     def applies(cls, estimator: Estimator) -> bool:
         """Return whether votes are counted or weighted by distance."""
-        return super().applies(estimator) and last_step(estimator).weights in ("uniform", "distance")
+        return super().applies(estimator) and models.last_step(estimator).weights in ("uniform", "distance")
 
     def labels(self) -> Classes:
         """Return the labels for each number of neighbours.
@@ -508,7 +500,7 @@ class Neighbours(EstimatorPath):
         key = json.dumps({name: v for name, v in longest.items() if name != "weights"}, sort_keys=True)
         if key not in split.shared:
             fit = split.fit_alone(longest)
-            last, X = last_step(fit.estimator), split.transform(fit)
+            last, X = models.last_step(fit.estimator), split.transform(fit)
             distance, index = last.kneighbors(X, min(counts[-1] + 1, last.n_samples_fit_))
             squares = max(row_norms(rows, squared=True).max() for rows in (X, last._fit_X))
             gap = np.diff(distance, axis=1) * (distance[:, 1:] + distance[:, :-1])
@@ -519,7 +511,7 @@ class Neighbours(EstimatorPath):
         if counts[-1] > distance.shape[1]:  # raises as a fit alone would
             return np.array([*map(split.labels, map(split.fit_alone, self.settings))])
         template = split.learner.template(self.settings[0])
-        weighted = last_step(template.estimator).weights == "distance"
+        weighted = models.last_step(template.estimator).weights == "distance"
         with np.errstate(divide="ignore"):
             weights = 1.0 / distance if weighted else np.ones(distance.shape)
         exact, found = np.isinf(weights), list[Classes]()
@@ -544,7 +536,7 @@ class Pruning(EstimatorPath):
     def labels(self) -> Classes:
         """Return the labels of each pruned tree."""
         fit = self.split.fit_alone({**self.settings[0], "ccp_alpha": 0.0})
-        full = last_step(fit.estimator)
+        full = models.last_step(fit.estimator)
         X = full._validate_X_predict(self.split.transform(fit), check_input=True)
         found = []
         for setting in self.settings:
@@ -564,7 +556,7 @@ class Smoothing(EstimatorPath):
     def labels(self) -> Classes:
         """Return the labels with each share of the largest variance added."""
         fit = self.split.fit_alone({**self.settings[0], "var_smoothing": 0.0})
-        bare, found = last_step(fit.estimator), []
+        bare, found = models.last_step(fit.estimator), []
         trained = self.split.task.X[self.split.train] if fit.head is None else fit.head.X
         largest = np.var(trained, axis=0).max()
         X = bare._check_X(self.split.transform(fit))

@@ -144,7 +144,15 @@ def describe(name: str, estimator: Estimator, depth: int = 0) -> Spec:
             kind._validate_params(estimator)
     except ValueError as error:
         raise InputError(f"{name}: {error}") from None
-    return {"class": find_path(name, kind), **({"params": params} if params else {})}
+    if "<locals>" in kind.__qualname__:
+        raise InputError(f"{name}: workers cannot import {kind.__qualname__}: define it in a module")
+    parts = kind.__module__.split(".")
+    for end in range(1, len(parts)):  # imported from the shortest public module that has it
+        module = ".".join(parts[:end])
+        if parts[end].startswith("_") and getattr(import_module(module), kind.__qualname__, None) is kind:
+            parts = parts[:end]
+            break
+    return {"class": f"{'.'.join(parts)}:{kind.__qualname__}", **({"params": params} if params else {})}
 
 
 def _list_words(owner: Any, parameter: str) -> Iterable[str] | None:
@@ -178,50 +186,52 @@ def _describe_value(label: str, value: Any, words: Iterable[str] | None, depth: 
 
 
 def _describe_step(label: str, step: Any, depth: int) -> list[Any]:
-    """Return a step: its name, an estimator or a word, and in a ColumnTransformer the columns."""
+    """Return a step: its name, an estimator or a word, and in a ColumnTransformer the columns.
+
+    Columns are selected by their kinds, as a list, or as one number or name.
+    """
+    from sklearn.compose import make_column_selector
+
     named = isinstance(step, list | tuple) and len(step) in (2, 3) and isinstance(step[0], str)
     if not named or not (_is_estimator(step[1]) or step[1] in (*NO_STEP, None)):
         raise InputError(
             f"{label}={quote(step)} is not a step: expected its name and an estimator, {' or '.join(NO_STEP)}"
         )
-    name, part, *columns = step
-    inside = f"{label}.{name}"
-    described = describe(inside, part, depth + 1) if _is_estimator(part) else part
-    return [name, described, *(_describe_columns(inside, selected) for selected in columns)]
+    name, part, *selections = step
+    described = [name, describe(f"{label}.{name}", part, depth + 1) if _is_estimator(part) else part]
+    for columns in selections:
+        if isinstance(columns, make_column_selector):
+            found = list[list[ColumnKind | None]]()
+            for given, all_or_none in ((columns.dtype_include, [*ColumnKind]), (columns.dtype_exclude, [])):
+                dtypes = given if isinstance(given, list | tuple) else [given]
+                known = [DTYPES.get(dtype) if isinstance(dtype, str | type) else None for dtype in dtypes]
+                found.append([*all_or_none] if given is None else known)
+            chosen, without = found
+            if columns.pattern is not None or None in (*chosen, *without):
+                raise InputError(
+                    "make_column_selector: columns are numbers, categories or dates: take one or more of "
+                    "number, category and datetime, and no pattern, or name the columns in a list"
+                )
+            kept = [str(kind) for kind in ColumnKind if kind in chosen and kind not in without]
+            described.append({KINDS: kept})
+            continue
+        kinds = columns.get(KINDS) if isinstance(columns, Mapping) and len(columns) == 1 else None
+        listed = columns.tolist() if hasattr(columns, "tolist") else columns
+        each = [*map(_as_plain, listed)] if isinstance(listed, list | tuple) else [listed]
+        if isinstance(kinds, list) and {*map(str, kinds)} <= {*ColumnKind}:
+            described.append({KINDS: kinds})
+        elif all(isinstance(column, bool | int | str | None) for column in each):
+            described.append(each if isinstance(listed, list | tuple) else listed)
+        else:
+            raise InputError(
+                f"{label}.{name}={quote(columns)} are not columns: expected their numbers or names, or a "
+                f"list of the kinds {', '.join(ColumnKind)}"
+            )
+    return described
 
 
 def _is_estimator(value: object) -> TypeGuard[Estimator]:
     return hasattr(value, "get_params") and not isinstance(value, type)
-
-
-def _describe_columns(label: str, columns: Any) -> Any:
-    """Return the JSON form of a column selection: their kinds, a list, or one number or name."""
-    from sklearn.compose import make_column_selector
-
-    if isinstance(columns, make_column_selector):
-        found = list[list[ColumnKind | None]]()
-        for given, all_or_none in ((columns.dtype_include, [*ColumnKind]), (columns.dtype_exclude, [])):
-            dtypes = given if isinstance(given, list | tuple) else [given]
-            named = [DTYPES.get(dtype) if isinstance(dtype, str | type) else None for dtype in dtypes]
-            found.append([*all_or_none] if given is None else named)
-        chosen, without = found
-        if columns.pattern is not None or None in (*chosen, *without):
-            raise InputError(
-                "make_column_selector: columns are numbers, categories or dates: take one or more of number, "
-                "category and datetime, and no pattern, or name the columns in a list"
-            )
-        return {KINDS: [str(kind) for kind in ColumnKind if kind in chosen and kind not in without]}
-    kinds = columns.get(KINDS) if isinstance(columns, Mapping) and len(columns) == 1 else None
-    if isinstance(kinds, list) and {*map(str, kinds)} <= {*ColumnKind}:
-        return {KINDS: kinds}
-    listed = columns.tolist() if hasattr(columns, "tolist") else columns
-    each = [*map(_as_plain, listed)] if isinstance(listed, list | tuple) else [listed]
-    if all(isinstance(column, bool | int | str | None) for column in each):
-        return each if isinstance(listed, list | tuple) else listed
-    raise InputError(
-        f"{label}={quote(columns)} are not columns: expected their numbers or names, or a list of the kinds "
-        f"{', '.join(ColumnKind)}"
-    )
 
 
 def _describe_grid(label: str, search: Any, grid: Any) -> Any:
@@ -402,12 +412,11 @@ def trust(package: str) -> None:
 def check_trusted(name: str, package: str) -> None:
     """Raise AbsentError unless a package may be imported for what is named."""
     if package not in _trusted:
-        if package == HERE:
-            raise AbsentError(f"{name}: {OF_SCRIPT}")
-        raise AbsentError(
-            f"{name}: importing {package} runs its code, which a run folder must not decide: if you "
-            f"trust it, ckcv --trust {package}, or ckcv_ray.trust({package!r})"
+        of_package = (
+            f"importing {package} runs its code, which a run folder must not decide: if you trust it, "
+            f"ckcv --trust {package}, or ckcv_ray.trust({package!r})"
         )
+        raise AbsentError(f"{name}: {OF_SCRIPT if package == HERE else of_package}")
 
 
 def is_trusted(path: str) -> bool:
@@ -519,19 +528,6 @@ def complete_names(estimator: Estimator, setting: Mapping[str, object]) -> dict[
         full = name if name in known else f"{last}{name}"
         named[full] = INFINITE.get(value, value) if isinstance(value, str) else value
     return named
-
-
-def find_path(name: str, kind: type) -> str:
-    """Return where to import a class from: the shortest public module that has it."""
-    parts = kind.__module__.split(".")
-    if "<locals>" in kind.__qualname__:
-        raise InputError(f"{name}: workers cannot import {kind.__qualname__}: define it in a module")
-    for end in range(1, len(parts)):
-        module = ".".join(parts[:end])
-        if parts[end].startswith("_") and getattr(import_module(module), kind.__qualname__, None) is kind:
-            parts = parts[:end]
-            break
-    return f"{'.'.join(parts)}:{kind.__qualname__}"
 
 
 def _make(name: str, value: Any, depth: int = 0) -> Any:
@@ -688,7 +684,13 @@ def _parse_values(name: str, given: Any) -> Any:
                     "smaller first"
                 ) from None
             return given
-        given = parse_grid(given, name) if given.startswith("log:") else _split(given)
+        if given.startswith("log:"):
+            given = parse_grid(given, name)
+        else:
+            try:
+                given = list(json.loads(f"[{given}]"))
+            except ValueError:  # words and values, with commas in brackets kept
+                given = [*map(_read_word, re.split(r",(?![^\[]*\])", given))]
     if isinstance(given, bool | int | float | type(None)):
         given = [given]
     if not isinstance(given, Iterable) or isinstance(given, Mapping | bytes):
@@ -716,16 +718,8 @@ def _read_value(name: str, value: Any) -> Any:
     raise InputError(f"{name}={quote(value)}: values are numbers, inf, text, true, false, none, or lists")
 
 
-def _split(text: str) -> list[Any]:
-    """Return the values of a JSON list, or of a list of words and values, with commas in brackets kept."""
+def _read_word(text: str) -> Any:
     try:
-        return list(json.loads(f"[{text}]"))
+        return json.loads(text.strip())
     except ValueError:
-        words = map(str.strip, re.split(r",(?![^\[]*\])", text))
-    values = list[Any]()
-    for word in words:
-        try:
-            values.append(json.loads(word))
-        except ValueError:
-            values.append(WORDS.get(word.lower(), word))
-    return values
+        return WORDS.get(text.strip().lower(), text.strip())

@@ -204,25 +204,31 @@ def _check_object(part: Any) -> None:
             for tree in stages.flat:
                 _check_demanded(tree, vars(stages[0, 0]).get("n_features_in_"))
         if "_predictors" in state:
-            _check_predictors(part)
-        if "_n_support" in state:
-            _check_support(part)
+            demanded: Any = state.get("n_features_in_")  # only the estimator knows the columns of its trees
+            predictors = [predictor for of_round in part._predictors for predictor in of_round]
+            _check_demanded(part, demanded if {*map(_type_name, predictors)} <= {PREDICTOR} else None)
+            every = [predictor.nodes for predictor in predictors]
+            if state.get("_preprocessor") is not None or any(np.any(one["is_categorical"]) for one in every):
+                raise ValueError("a tree has categories, and the columns are numbers")
+            for nodes in every:
+                leaf = nodes["is_leaf"] != 0
+                _check_nodes(nodes["left"], nodes["right"], nodes["feature_idx"], leaf, demanded)
+        if "_n_support" in state:  # LIBSVM reads a number of vectors for each class, an offset for each pair
+            per_class, n = state["_n_support"], len(state["support_vectors_"])
+            if kind._impl in SUPPORT_OF_NUMBERS:  # LIBSVM counts these twice
+                per_class = per_class - np.array([0, n])
+            k = len(per_class)
+            pairs = k * (k - 1) // 2
+            shapes = {"_dual_coef_": (k - 1, n), "support_": (n,), "_intercept_": (pairs,)}
+            given = [np.asarray(state[name]).shape == shape for name, shape in shapes.items()]
+            given += [len(state[name]) in (0, pairs) for name in ("_probA", "_probB")]
+            given += ["_impl" not in state, state["_sparse"] is False, state["kernel"] in KERNELS]
+            if not (all(given) and np.all(per_class >= 0) and np.sum(per_class) == n):
+                raise ValueError("its support vectors, coefficients and offsets do not belong together")
     elif kind.__module__.startswith("scipy.sparse"):
         raise ValueError("it holds a sparse matrix, whose indices nothing checks")
     if not isinstance(part, np.ndarray) and state.get("n_jobs") not in (None, 1):
         raise ValueError(f"n_jobs is {quote(state['n_jobs'])}: predictions take one thread")
-
-
-def _check_predictors(part: Any) -> None:
-    """Check the trees of histogram boosting like others; only the estimator knows their columns."""
-    demanded, preprocessor = (vars(part).get(name) for name in ("n_features_in_", "_preprocessor"))
-    predictors = [predictor for of_round in part._predictors for predictor in of_round]
-    _check_demanded(part, demanded if {*map(_type_name, predictors)} <= {PREDICTOR} else None)
-    if preprocessor is not None or any(np.any(one.nodes["is_categorical"]) for one in predictors):
-        raise ValueError("a tree has categories, and the columns are numbers")
-    for nodes in (predictor.nodes for predictor in predictors):
-        leaf = nodes["is_leaf"] != 0
-        _check_nodes(nodes["left"], nodes["right"], nodes["feature_idx"], leaf, demanded)
 
 
 def _check_demanded(part: Any, columns: object) -> None:
@@ -230,22 +236,6 @@ def _check_demanded(part: Any, columns: object) -> None:
     demanded = vars(part).get("n_features_in_")
     if not isinstance(demanded, int) or demanded != columns:
         raise ValueError("a tree has another number of columns than its estimator")
-
-
-def _check_support(part: Any) -> None:
-    """Check the arrays that LIBSVM reads: for each class its number of vectors, for each pair an offset."""
-    state = vars(part)
-    per_class, vectors = state["_n_support"], state["support_vectors_"]
-    if type(part)._impl in SUPPORT_OF_NUMBERS:  # LIBSVM counts these twice
-        per_class = per_class - np.array([0, len(vectors)])
-    k = len(per_class)
-    pairs = k * (k - 1) // 2
-    shapes = {"_dual_coef_": (k - 1, len(vectors)), "support_": (len(vectors),), "_intercept_": (pairs,)}
-    given = [np.asarray(state[name]).shape == shape for name, shape in shapes.items()]
-    given += [len(state[name]) in (0, pairs) for name in ("_probA", "_probB")]
-    given += ["_impl" not in state, state["_sparse"] is False, state["kernel"] in KERNELS]
-    if not (all(given) and np.all(per_class >= 0) and np.sum(per_class) == len(vectors)):
-        raise ValueError("its support vectors, coefficients and offsets do not belong together")
 
 
 def _check_nodes(left: Any, right: Any, feature: Any, leaf: Any, n_features: int) -> None:
@@ -288,7 +278,15 @@ def _canonical(content: bytes) -> bytes:
         schema, files = json.loads(archive.read(SCHEMA_FILE)), dict[str, str]()
         _renumber(schema, {}, files)
         for name, number in files.items():
-            again.writestr(zipfile.ZipInfo(number, NO_DATE), _without_padding(archive.read(name)))
+            if (written := archive.read(name)).startswith(b"\x93NUMPY"):
+                array = np.load(io.BytesIO(written), allow_pickle=False)
+                if array.dtype.names is not None:
+                    clean = np.zeros(array.shape, array.dtype)
+                    for field in array.dtype.names:
+                        clean[field] = array[field]
+                    # np.save copies through a buffer, including padding that is not zero
+                    written = written[: len(written) - clean.nbytes] + clean.tobytes()
+            again.writestr(zipfile.ZipInfo(number, NO_DATE), written)
         again.writestr(zipfile.ZipInfo(SCHEMA_FILE, NO_DATE), json.dumps(schema, separators=(",", ":")))
     return sink.getvalue()
 
@@ -303,19 +301,6 @@ def _renumber(node: Any, numbers: dict[Any, int], files: dict[str, str]) -> None
             node["file"] = files.setdefault(file, f"{len(files)}.{file.rpartition('.')[2]}")
     for part in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
         _renumber(part, numbers, files)
-
-
-def _without_padding(content: bytes) -> bytes:
-    if not content.startswith(b"\x93NUMPY"):
-        return content
-    array = np.load(io.BytesIO(content), allow_pickle=False)
-    if array.dtype.names is None:
-        return content
-    clean = np.zeros(array.shape, array.dtype)
-    for name in array.dtype.names:
-        clean[name] = array[name]
-    # np.save copies through a buffer, including padding that is not zero
-    return content[: len(content) - clean.nbytes] + clean.tobytes()
 
 
 PASSING = ("train_finish_time", "model_guid", "training")  # metadata of CatBoost: times and random numbers

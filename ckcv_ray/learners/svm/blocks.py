@@ -29,20 +29,9 @@ from typing import NamedTuple
 import numpy as np
 
 from ckcv_ray.errors import Index
-from ckcv_ray.learners.svm import path
+from ckcv_ray.learners.svm import kernels, path
 from ckcv_ray.learners.svm.compile import load_code
-from ckcv_ray.learners.svm.kernels import (
-    STRIP,
-    RowIndex,
-    complement,
-    complement_product,
-    compute_complement,
-    fill_distances,
-    gather,
-    gather_complement,
-    strip_rows,
-)
-from ckcv_ray.learners.svm.path import MAX_FREE, describe_fit, index_mask, optimise, rescale, workspace
+from ckcv_ray.learners.svm.kernels import RowIndex
 from ckcv_ray.learners.svm.problem import (
     DOUBLES,
     EQUAL,
@@ -75,11 +64,21 @@ class Dense(NamedTuple):
 
     def fit(self, gamma: float, places: RowIndex, y: Vector, weights: Weights, options: Options) -> Solutions:
         """Fit the path of one gamma to some training rows, by their positions, with labels y."""
-        return path.path(gather_complement(self.train_distances, places, gamma), y, options, weights)
+        D, M = self.train_distances, kernels.scratch_complement(len(places))
+        if len(places) == len(D):  # then these are all training rows, in order
+            kernels.fill_complement(D, gamma, M)
+            return path.path(M, y, options, weights)
+        strip = kernels.strip_rows(M.double.shape[1])
+        for first in range(0, len(places), strip):
+            double, single = M.double[first : first + strip], M.single[first : first + strip]
+            distances = scratch("strip", double.shape, np.float64)
+            kernels.gather(D, places[first : first + strip], places, distances)
+            kernels.fill_complement(distances, gamma, kernels.Complement(double, single))
+        return path.path(M, y, options, weights)
 
     def strips(self, gamma: float) -> Iterator[tuple[slice, Matrix]]:
         """Yield all scored rows, and M from the training rows to them, padded to full vectors."""
-        yield slice(0, self.n_score), complement(self.score_distances, gamma, out=self.score_kernel)
+        yield slice(0, self.n_score), kernels.complement(self.score_distances, gamma, out=self.score_kernel)
 
 
 class Points(NamedTuple):
@@ -93,17 +92,17 @@ class Points(NamedTuple):
         X = self.train[places]
         if whole_bytes(len(X)) > WHOLE_BYTES:
             return path_on_points(X, gamma, y, options, weights)
-        return path.path(compute_complement(X, gamma), y, options, weights)
+        return path.path(kernels.compute_complement(X, gamma), y, options, weights)
 
     def strips(self, gamma: float) -> Iterator[tuple[slice, Matrix]]:
         """Yield a few scored rows at a time, and M as in the other block."""
-        step = strip_rows(len(self.train))
+        step = kernels.strip_rows(len(self.train))
         for start in range(0, len(self.score), step):
             rows = self.score[start : start + step]
             D = scratch("strip", (len(self.train), round_up(len(rows), DOUBLES)), np.float64)
-            fill_distances(self.train, rows, D)
+            kernels.fill_distances(self.train, rows, D)
             M = scratch("strip kernel", D.shape, np.float64)
-            yield slice(start, start + len(rows)), complement(D, gamma, out=M)
+            yield slice(start, start + len(rows)), kernels.complement(D, gamma, out=M)
 
 
 def whole_bytes(n_train: int) -> int:
@@ -121,9 +120,9 @@ def block_bytes(n_train: int, n_score: int, d: int, n_C: int) -> int:
     matrices = dense_bytes(n_train, n_score)
     if matrices > DENSE_BYTES:
         whole = whole_bytes(n_train)
-        matrices = (whole if whole <= WHOLE_BYTES else whole_bytes(BLOCK)) + 16 * STRIP
+        matrices = (whole if whole <= WHOLE_BYTES else whole_bytes(BLOCK)) + 16 * kernels.STRIP
     rows = 16 * d * (n_train + n_score)
-    return rows + matrices + 16 * min(n_train, MAX_FREE) ** 2 + 16 * n_C * n_train
+    return rows + matrices + 16 * min(n_train, path.MAX_FREE) ** 2 + 16 * n_C * n_train
 
 
 def prepare(
@@ -144,11 +143,11 @@ def prepare(
     to_score = scratch("score distances", oblong, np.float64)
     if distances is None:
         scaled = scaling.apply(X[train])
-        fill_distances(scaled, scaled, among_train)
-        fill_distances(scaled, scaling.apply(X[score]), to_score)
+        kernels.fill_distances(scaled, scaled, among_train)
+        kernels.fill_distances(scaled, scaling.apply(X[score]), to_score)
     else:
-        gather(distances, train, train, among_train)
-        gather(distances, train, score, to_score)
+        kernels.gather(distances, train, train, among_train)
+        kernels.gather(distances, train, score, to_score)
     return Dense(among_train, to_score, scratch("score kernel", oblong, np.float64), n_score)
 
 
@@ -172,25 +171,25 @@ def path_on_points(
     for c, C in enumerate(costs):
         lo, hi = weights.bounds(y, C)
         if not solved:
-            rescale(F, y, b, lo, hi, -C * weights.negative, C * weights.positive)
+            path.rescale(F, y, b, lo, hi, -C * weights.negative, C * weights.positive)
             done = 0
             while done < max_iter:
                 rows = _choose_working_set(F, b, lo, hi, tolerance, block)
                 if not len(rows):
                     break
-                M, space = compute_complement(X[rows], gamma), workspace(len(rows), get_ident())
+                M, space = kernels.compute_complement(X[rows], gamma), path.workspace(len(rows), get_ident())
                 before, inside = b[rows], space.state[:3]
                 inside[:] = 0.0
                 inside[:, : len(rows)] = b[rows], lo[rows], hi[rows]
-                limits = tolerance, max_iter - done, index_mask(len(rows))
-                done += max(1, optimise(M, F[rows], *inside, *limits, space))  # the other rows are fixed
+                limits = tolerance, max_iter - done, path.index_mask(len(rows))
+                done += max(1, path.optimise(M, F[rows], *inside, *limits, space))  # the other rows are fixed
                 b[rows] = inside[0, : len(rows)]
                 moved = np.flatnonzero(b[rows] != before)
-                F -= complement_product(X, X[rows[moved]], gamma, b[rows[moved]] - before[moved])
+                F -= kernels.complement_product(X, X[rows[moved]], gamma, b[rows[moved]] - before[moved])
             fits.n_iter[c] = done
             b = b if weights == EQUAL else snap_to_bounds(b, y, C, weights)
         fits.b[c] = b
-        describe_fit(F, y, b, lo, hi, c, fits)
+        path.describe_fit(F, y, b, lo, hi, c, fits)
         fits.converged[c] = solved or fits.violation[c] < tolerance
         solved = solved or bool(fits.converged[c] and weights.is_unconstrained(b, C))
     return fits

@@ -227,7 +227,18 @@ def _code() -> bytes:
                 if (found := _find(folders, name)) is not None:  # another process was faster
                     return found
                 content = content or _build()
-                _keep(seal(content), folder, name)
+                descriptor, temporary = mkstemp(dir=folder, prefix=f".{name}-")
+                try:
+                    with os.fdopen(descriptor, "wb") as target:
+                        target.write(seal(content))
+                    os.chmod(temporary, 0o644)  # writable only by its owner
+                    os.replace(temporary, folder / name)
+                finally:
+                    Path(temporary).unlink(missing_ok=True)
+                with suppress(OSError):  # remove the oldest files of other states
+                    stale = [old for old in folder.glob("solver-*.bin") if old.name != name]
+                    for old in sorted(stale, key=lambda old: old.stat().st_mtime)[: -KEPT_FILES or None]:
+                        old.unlink()
                 return content
         except OSError as error:
             reasons.append(f"{folder}: {error.strerror}")
@@ -270,19 +281,3 @@ def _build() -> bytes:
     if (content := open_sealed(done.stdout)) is None:
         raise RunError("the solver could not be compiled: its code arrived incomplete or damaged")
     return content
-
-
-def _keep(file: bytes, folder: Path, name: str) -> None:
-    """Write the file to a locked folder, writable only by its owner."""
-    descriptor, temporary = mkstemp(dir=folder, prefix=f".{name}-")
-    try:
-        with os.fdopen(descriptor, "wb") as target:
-            target.write(file)
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, folder / name)
-    finally:
-        Path(temporary).unlink(missing_ok=True)
-    with suppress(OSError):  # remove the oldest files of other states
-        stale = [old for old in folder.glob("solver-*.bin") if old.name != name]
-        for old in sorted(stale, key=lambda old: old.stat().st_mtime)[: -KEPT_FILES or None]:
-            old.unlink()

@@ -121,27 +121,6 @@ def compute_complement(X: Matrix, gamma: float) -> Complement:
     return M
 
 
-def gather_complement(D: Matrix, places: RowIndex, gamma: float) -> Complement:
-    """Return M of some training rows, in the calling thread's scratch memory.
-
-    Args:
-        D: distances among all training rows, padded as by ``fill_distances``.
-        places: positions of the rows; if there are as many as training rows, all of these in order.
-        gamma: width of the kernel.
-    """
-    M = scratch_complement(len(places))
-    if len(places) == len(D):
-        fill_complement(D, gamma, M)
-        return M
-    strip = strip_rows(M.double.shape[1])
-    for first in range(0, len(places), strip):
-        double, single = M.double[first : first + strip], M.single[first : first + strip]
-        distances = scratch("strip", double.shape, np.float64)
-        gather(D, places[first : first + strip], places, distances)
-        fill_complement(distances, gamma, Complement(double, single))
-    return M
-
-
 def _define_tile(typingctx: Any, A: Any, panel: Any, D: Any, i: Any, j: Any) -> Any:
     """Fill ``TILE_ROWS`` rows from i on of ``DOUBLES`` columns from j on of D with squared distances.
 
